@@ -1,6 +1,6 @@
 /*
- * The probe of the attack suite: a static program that is put into a sandbox and tries what code inside must not be
- * able to do. Each attempt shows whether it succeeds without doing harm: calls have arguments that fail for reasons
+ * The probe of the attack suite: a static program that runs in a sandbox and tries what code inside must not be able to
+ * do. Each attempt shows whether the sandbox permits it, without doing harm: calls have arguments that fail for reasons
  * other than permission, files are opened but never written, and counts and times are bounded.
  */
 #include "probe.h"

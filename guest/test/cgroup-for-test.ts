@@ -8,7 +8,7 @@ export interface WorkCgroup extends AsyncDisposable {
   readonly procsFds: number[];
   /** The value of `--oom-fd`. */
   readonly oomFd: number;
-  /** Returns the pids in it, as the host counts. */
+  /** Returns the host pids of the processes in it. */
   members(): number[];
 }
 

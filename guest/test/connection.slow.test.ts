@@ -171,7 +171,7 @@ describe("when a process of the guest dies", () => {
 });
 
 describe("a fence", () => {
-  test("keeps an earlier holder's write from landing, and leaves others alone", async () => {
+  test("discards an earlier holder's write without affecting other connections", async () => {
     const path = join(guest.folder, "fenced");
     writeFileSync(path, "new");
     const earlier = await guest.link();

@@ -53,7 +53,7 @@ describe("read", () => {
       expect(left).toBe(0);
     };
     await take(1_048_576);
-    // All that the window allows has arrived; the worker sends nothing more until there is credit.
+    // The window is used up; the worker sends nothing more until it gets credit.
     expect(exchange.waiting).toBe(0);
     exchange.credit(100);
     await take(100);
@@ -77,7 +77,7 @@ describe("read", () => {
     expect(await refusal(worker.write(at("fifo"), Buffer.from("x")))).toBe("unsupported");
     expect(await refusal(worker.write(at("fifo"), Buffer.from("x"), { how: 1 }))).toBe("unsupported");
     await new Promise((resolve) => server.close(resolve));
-    // A writer that waits in its open is not woken up by the check.
+    // The check does not wake a writer that is blocked in open().
     const writer = spawn("sh", ["-c", `echo done > "${at("fifo")}"`]);
     expect(await refusal(worker.read(at("fifo")))).toBe("unsupported");
     expect(execFileSync("cat", [at("fifo")], { encoding: "utf8" })).toBe("done\n");

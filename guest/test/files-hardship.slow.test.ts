@@ -43,7 +43,7 @@ describe.runIf(hasStrace)("on kernels and file systems with fewer features", () 
     expect(readdirSync(temporary.path).sort()).toEqual(["outside", "target"]);
   });
 
-  test("replaces nothing by mistake without RENAME_NOREPLACE", async () => {
+  test("refuses to overwrite a link without RENAME_NOREPLACE", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker({ inject: "renameat2:error=EINVAL" });
     const at = (name: string) => join(temporary.path, name);

@@ -120,13 +120,13 @@ describe("unpacking refuses, and writes nothing outside the target:", () => {
   });
 
   const ROUNDS_MAX = 20_000;
-  test("writing through a folder that is swapped with a link all the time", async () => {
+  test("writing through a folder that is constantly swapped with a link", async () => {
     using temporary = temporaryFolder();
     await using worker = startWorker();
     const at = (name: string) => join(temporary.path, name);
     mkdirSync(at("target"));
     mkdirSync(at("outside"));
-    // Moves `d` aside, whatever it is, puts a link out in its place, and removes that again.
+    // Moves `d` aside in any form, puts a link that leads out in its place, and removes the link again.
     const swap = `const fs=require("fs");process.chdir(${JSON.stringify(at("target"))});process.stdout.write("ready");
       for(let i=0;;i++){fs.symlinkSync("../outside","l"+i);try{fs.renameSync("d","x"+i)}catch{}
       try{fs.renameSync("l"+i,"d")}catch{fs.unlinkSync("l"+i)}try{fs.unlinkSync("d")}catch{}}`;

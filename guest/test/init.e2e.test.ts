@@ -114,7 +114,7 @@ describe.skipIf(!isRoot)("process 1 with root not allowed", () => {
     expect([ended.exitCode, stderr]).toEqual([1, "sudo: this sandbox does not allow root\n"]);
   });
 
-  test("runs commands as another uid, also without capabilities", async () => {
+  test("runs commands as a numeric uid without capabilities", async () => {
     expect((await shell(link, "id -u; id -G; grep CapEff /proc/self/status", { user: "4321" })).stdout).toBe(
       "4321\n4321\nCapEff:\t0000000000000000\n",
     );

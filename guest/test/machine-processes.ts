@@ -16,7 +16,7 @@ export const ownSeconds = (seconds: number): string => `${seconds}.${process.pid
 /** Returns the processes of the machine that sleep for that long, or are about to (`setsid sleep 65`). */
 export const pidsSleeping = (seconds: string): number[] => pidsWith(`sleep\0${seconds}\0`);
 
-/** Returns the processes of the machine whose command line contains this text; zombies have none. */
+/** Returns the processes of the machine whose command line contains this text; zombies have no command line. */
 export function pidsWith(text: string): number[] {
   return [...commandLines()].flatMap(([pid, line]) => (line.includes(text) ? [pid] : []));
 }

@@ -30,7 +30,7 @@ describe("output", () => {
     expect(await link.ask("KILL", { ref })).toBe("OK");
   });
 
-  test("of a command that keeps its last drops the oldest without a client", async () => {
+  test("drops its oldest bytes with keepLast if no client is attached", async () => {
     const other = await guest.link();
     const { ref, stream } = spawnIn(other, { argv: ["sh", "-c", "head -c 5000000 /dev/zero; echo end; exec sleep 63"], keepLast: true });
     await started(stream);
@@ -60,7 +60,7 @@ describe("output", () => {
     expect((await finish(link, late, [5_000_000, 0])).stdout).toBe("end\n");
   });
 
-  test("of a command that keeps its last waits for an attached client", async () => {
+  test("waits for an attached client even with keepLast", async () => {
     const slow = await guest.link();
     const script = "head -c 3000000 /dev/zero; exec sleep 64";
     const { ref, stream } = spawnIn(slow, { argv: ["sh", "-c", script], keepLast: true });
@@ -69,7 +69,7 @@ describe("output", () => {
     while (bytes < 1_048_576) bytes += (await stream.next()).payload.length - 9;
     await slow.ping();
     slow.send(encodeAck(stream.id, 1, 600_000));
-    // Room is made in steps: not before a whole step was acknowledged.
+    // The guest frees space in steps, each only after the whole step was acknowledged.
     while (bytes < 1_048_576 + 524_288) bytes += (await stream.next()).payload.length - 9;
     expect(bytes).toBeLessThanOrEqual(1_648_576);
     slow.close();

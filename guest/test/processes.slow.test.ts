@@ -180,7 +180,7 @@ describe("a tree", () => {
     expect(pidsSleeping(seconds)).toEqual([]);
   });
 
-  test("gets a signal completely, or only its leader does", async () => {
+  test("delivers a signal to its leader, or to all its processes on request", async () => {
     const script = 'trap "echo leader" USR1; (trap "echo child" USR1; echo ready; while :; do sleep 0.01; done) & while :; do wait; done';
     const { ref, stream } = spawnIn(link, { argv: ["sh", "-c", script] });
     await started(stream);
@@ -188,7 +188,7 @@ describe("a tree", () => {
       let text = "";
       while (text.split("\n").length <= count) {
         const { payload } = await stream.next();
-        // The shell also reports on stderr the sleep that the signal ended.
+        // On stderr, the shell also reports the sleep that the signal ended.
         if (payload[0] === 1) text += payload.subarray(9).toString();
       }
       return text.trim().split("\n").sort();

@@ -61,7 +61,7 @@ test.each([
   expect(frame.type).toBe("DATAGRAM");
   const { token, data } = decodeDatagram(frame.payload);
   expect(data.toString()).toBe("question");
-  link.send(encodeDatagram(stream.id, token + 1, Buffer.from("of nobody's question")));
+  link.send(encodeDatagram(stream.id, token + 1, Buffer.from("without a question")));
   link.send(encodeDatagram(stream.id, token, Buffer.from("answer")));
   link.send(encodeDatagram(stream.id, token, Buffer.from("again")));
   const { text, from } = await answered;

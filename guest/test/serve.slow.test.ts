@@ -180,7 +180,7 @@ describe("a port that the host serves", () => {
     }
   });
 
-  test("closes on a refused client that stays", async () => {
+  test("disconnects a refused client that keeps its connection open", async () => {
     const port = await freePort();
     const { id } = await claim(link, port);
     link.frame("CANCEL", id);
@@ -194,7 +194,7 @@ describe("a port that the host serves", () => {
     expect(socket.destroyed).toBe(true);
   });
 
-  test("is refused as existing if a program has it, or as invalid", async () => {
+  test("is refused if it is in use or invalid", async () => {
     const server: Server = createServer();
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as { port: number };

@@ -54,7 +54,7 @@ describe("shutdown", () => {
     expect(await ending.exited).toBe(0);
   });
 
-  test("after a signal to the guest leaves nothing behind", async () => {
+  test("leaves nothing behind after SIGTERM to the guest", async () => {
     const seconds = ownSeconds(68);
     await using ending = await startGuest();
     const last = await ending.link();
@@ -66,7 +66,7 @@ describe("shutdown", () => {
     expect(pidsSleeping(seconds)).toEqual([]);
   });
 
-  test("by killing the guest ends its commands too", async () => {
+  test("ends all commands if the guest is killed", async () => {
     const seconds = ownSeconds(69);
     await using ending = await startGuest();
     const last = await ending.link();

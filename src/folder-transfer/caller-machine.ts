@@ -18,8 +18,8 @@ export interface CallerMachine {
   id(): Promise<string>;
   readonly host: string;
   /**
-   * Returns whether a folder was sent from here to this very station. Before we write to a folder, the station's own
-   * claim is not enough, nor is a folder's having been sent to another station.
+   * Returns whether this machine sent a folder to exactly this station. We write to a folder only if it did: we trust
+   * neither the station's own claim nor the fact that another station received the folder.
    */
   hasSent(folder: string): Promise<boolean>;
   noteSent(folder: string): Promise<void>;
@@ -36,7 +36,7 @@ export function createCallerMachine({ stateDir, station }: { stateDir: string; s
   const dir = join(stateDir, FOLDER);
   const idFile = join(dir, "machine-id");
   const sentFile = join(dir, "sent-folders.json");
-  // Earlier versions did not record the station. As then, every station may use a folder listed here.
+  // Earlier versions did not record the station, so every station may still use the folders listed here.
   const formerFile = join(dir, "folders.json");
   const sentFolders = async (): Promise<SentFolder[]> => await readList(sentFile, SentFolder);
   const isKnown = ({ folder, station: at }: SentFolder, wanted: string) => folder === wanted && at === station;

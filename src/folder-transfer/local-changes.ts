@@ -19,13 +19,13 @@ import { hiddenHere, type SendFolder } from "./send-folder.ts";
 export interface FoundWork {
   id: string;
   kind: "session" | "sandbox";
-  /** A folder only if it is on this machine. */
+  /** A source of kind `folder` only if the folder is on this machine. */
   source: WorkspaceSource;
   commit: string | null;
 }
 
 /**
- * The changes of a remote session or sandbox, as work that can be applied to folders of this machine by the usual
+ * Returns the changes of a remote session or sandbox as work that can be applied to local folders under the usual
  * rules. The old side is the folder's current state, the new side comes from the station. The station's data is
  * untrusted: see `readChangesArchive`.
  */

@@ -58,7 +58,7 @@ export async function sendFolder(
   const hidden = await hiddenHere(folder, options);
   tellHidden(hidden.credentials, folder, notice);
   const pack = (onSkipped?: (name: string, reason: string) => void) =>
-    bounded(packFolder(folder, { excludePaths: hidden.all, ...defined({ onSkipped }) }), folder);
+    limitBytes(packFolder(folder, { excludePaths: hidden.all, ...defined({ onSkipped }) }), folder);
   const { digest, bytes } = await measureArchive(
     pack((name, reason) => notice(`${name} is not sent: ${reason}`)),
     signal,
@@ -105,7 +105,7 @@ function tellHidden(paths: readonly string[], folder: string, notice: (text: str
 
 const staysForNow = ({ expiresAt }: UploadView) => expiresAt === null || Date.parse(expiresAt) - Date.now() > LIFE_LEFT_MS;
 
-async function* bounded(archive: AsyncIterable<Buffer>, folder: string): AsyncGenerator<Buffer> {
+async function* limitBytes(archive: AsyncIterable<Buffer>, folder: string): AsyncGenerator<Buffer> {
   let left = ARCHIVE_BYTES_MAX;
   for await (const piece of archive) {
     left -= piece.length;

@@ -15,7 +15,7 @@ import type { Station } from "../verbs/station.ts";
 import { readChangesArchive } from "../workspace/changes-archive.ts";
 import { applyAndDie } from "../workspace/testing-apply.ts";
 import { createCallerMachine } from "./caller-machine.ts";
-import { withCallersFolders } from "./transfer-folders.ts";
+import { withClientSideFolders } from "./transfer-folders.ts";
 
 let base: string;
 let folder: string;
@@ -59,7 +59,7 @@ function atHome(
       },
     },
   };
-  return withCallersFolders(counted, {
+  return withClientSideFolders(counted, {
     machine: createCallerMachine({ stateDir, station: at }),
     agree,
     places: { home: join(base, "here"), stateDir, configDir: join(base, "here", "config") },

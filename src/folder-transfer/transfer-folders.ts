@@ -11,15 +11,15 @@ import type { SandboxVerbs } from "../verbs/sandboxes.ts";
 import type { Station } from "../verbs/station.ts";
 import { realFolder } from "./caller-machine.ts";
 import { type SendFolder, type SentFolder, sendFolder } from "./send-folder.ts";
-import { type CallersSessions, callersSessions } from "./transfer-sessions.ts";
+import { type ClientSideSessions, callersSessions } from "./transfer-sessions.ts";
 
-export interface CallersFolders extends Omit<SendFolder, "uploads">, Omit<CallersSessions, "machine" | "places" | "notice"> {}
+export interface ClientSideFolders extends Omit<SendFolder, "uploads">, Omit<ClientSideSessions, "machine" | "places" | "notice"> {}
 
 /**
  * Wraps a remote station for a caller with local folders. Folders to work on are sent to the station, and changes come
  * back through the same code and checks as for a local station.
  */
-export function withCallersFolders<Remote extends Station>(station: Remote, options: CallersFolders): Remote {
+export function withClientSideFolders<Remote extends Station>(station: Remote, options: ClientSideFolders): Remote {
   const sending = { ...options, uploads: station.uploads };
   return {
     ...station,

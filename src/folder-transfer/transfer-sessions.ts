@@ -12,7 +12,7 @@ import type { CallerMachine } from "./caller-machine.ts";
 import { type FoundWork, workAtHome } from "./local-changes.ts";
 import type { SendFolder } from "./send-folder.ts";
 
-export interface CallersSessions {
+export interface ClientSideSessions {
   machine: CallerMachine;
   places: SendFolder["places"];
   notice: SendFolder["notice"];
@@ -29,7 +29,7 @@ type Remote = Pick<Station, "sessions" | "sandboxes">;
  * Wraps a remote station's sessions for a caller with local folders. Sessions without a folder on this machine pass
  * through unchanged.
  */
-export function callersSessions(station: Remote, options: CallersSessions): SessionVerbs {
+export function callersSessions(station: Remote, options: ClientSideSessions): SessionVerbs {
   const { sessions } = station;
   const withLocalSource = async <View extends SessionView>(view: View): Promise<View> => {
     return { ...view, source: await sourceHere(view.source, options.machine) };

@@ -2,8 +2,8 @@ import type { Transform } from "node:stream";
 import type { OutputChunk, Process } from "../sandbox/sandbox.ts";
 
 /**
- * Returns the same process with secret values redacted in its output. The values do not come from the network, but
- * people have them in files too. Redaction keeps every length, so that offsets stay correct. `outputRedactor` creates a
+ * Returns the same process with secret values redacted in its output. The network lets no value in, but the user's
+ * files may contain them too. Redaction keeps every length, so that offsets stay correct. `outputRedactor` creates a
  * transform that does so, or null if there is nothing to redact.
  */
 export function redactedProcess(
@@ -15,7 +15,7 @@ export function redactedProcess(
     ref: process.ref,
     pid: process.pid,
     ...(shownArgv && { shownArgv }),
-    output: { [Symbol.asyncIterator]: () => redacted(process.output, outputRedactor) },
+    output: { [Symbol.asyncIterator]: () => redactOutput(process.output, outputRedactor) },
     ended: process.ended,
     discardOutput: () => process.discardOutput(),
     write: (data) => process.write(data),
@@ -27,7 +27,7 @@ export function redactedProcess(
   };
 }
 
-async function* redacted(output: AsyncIterable<OutputChunk>, outputRedactor: () => Transform | null): AsyncGenerator<OutputChunk> {
+async function* redactOutput(output: AsyncIterable<OutputChunk>, outputRedactor: () => Transform | null): AsyncGenerator<OutputChunk> {
   const streams = new Map<OutputChunk["stream"], { transform: Transform; position: number }>();
   for await (const chunk of output) {
     let state = streams.get(chunk.stream);

@@ -46,7 +46,7 @@ describe("choosing a runtime for a task", () => {
     expect(choice).toMatchObject({ runtime: "docker", template: "image" });
     expect(choice?.reasons.join(" ")).toContain("oci cannot start from an image");
   });
-  test("takes a language for its program's name unless it is known", () => {
+  test("treats an unknown language as the name of its program", () => {
     for (const language of ["zig", "constructor"]) {
       const hasProgram = (program: string) => program === language;
       expect(chooseRuntime({ language }, { ...everything, hasProgram })).toMatchObject({ template: "host" });

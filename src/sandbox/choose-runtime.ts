@@ -26,7 +26,8 @@ const languagePrograms: ReadonlyMap<string, string> = new Map(
 );
 
 /**
- * Chooses a runtime for a task among those that a probe proved. Returns null if none fits; never one without isolation.
+ * Chooses a runtime for a task among those that a probe proved. Returns null if no runtime fits. Never returns a
+ * runtime without isolation.
  */
 export function chooseRuntime(
   needs: TaskNeeds,

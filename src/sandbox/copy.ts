@@ -67,9 +67,13 @@ export async function copyOut(
     await mkdir(to, { recursive: true });
     const bounds = await boundsOf(to, bytesMax);
     const archive = await sandbox.tarOut(from, { ...asUser, ...(exclude && { exclude }), ...(bytesMax !== undefined && { bytesMax }) });
-    const exceeded = () => bounds.exceeded(from);
+    const exceededError = () => bounds.exceeded(from);
     return copiedOf(
-      await unpackFolder(to, archive, { bytesMax: bounds.bytesMax, exceeded, ...(entriesMax !== undefined && { entriesMax }) }),
+      await unpackFolder(to, archive, {
+        bytesMax: bounds.bytesMax,
+        exceeded: exceededError,
+        ...(entriesMax !== undefined && { entriesMax }),
+      }),
     );
   }
   const target = to.endsWith("/") || (await isFolder(to)) ? join(to, basename(from)) : to;

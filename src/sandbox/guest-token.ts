@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isErrno } from "../lib/failures.ts";
+import { ifErrnoSync, isErrno } from "../lib/failures.ts";
 
 /** The token file in a sandbox's folder, which only its owner can read. */
 export const tokenName = "token";
@@ -25,10 +25,5 @@ export function makeGuestToken(sandboxFolder: string): Buffer {
 
 /** Returns undefined for a sandbox from before guests required tokens; newer guests reject clients without one. */
 export function readGuestToken(sandboxFolder: string): Buffer | undefined {
-  try {
-    return readFileSync(join(sandboxFolder, tokenName));
-  } catch (error) {
-    if (isErrno(error, "ENOENT")) return undefined;
-    throw error;
-  }
+  return ifErrnoSync(() => readFileSync(join(sandboxFolder, tokenName)), ["ENOENT"], undefined);
 }

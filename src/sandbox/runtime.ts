@@ -61,10 +61,10 @@ export interface RuntimeImages {
   /** Throws `not_found`, and `conflict` while the image is in use. */
   remove(name: string): Promise<void>;
   /**
-   * Returns the stored files that nothing uses: unpacked images without a name, and copies of this machine's system.
-   * Each is a folder of this name in the state folder's `templates`.
+   * Returns the stored files that nothing uses: unpacked images without a name (`image`), and copies of this machine's
+   * system (`template`). Each is a folder of this name in the state folder's `templates`.
    */
-  unused(): Promise<{ name: string; lastUsedMs: number }[]>;
+  unused(): Promise<{ kind: "image" | "template"; name: string; lastUsedMs: number }[]>;
   /** Removes such files. Returns false if they are in use again. */
   removeUnused(name: string): Promise<boolean>;
 }

@@ -69,7 +69,7 @@ export class SandboxLife {
         return this.#options.wall.fork(options);
       },
       release: () => this.#release(),
-      detach: async () => this.#letGo(),
+      detach: async () => this.#disconnect(),
       destroy: () => this.#destroyOnce(),
       [Symbol.asyncDispose]: async () => {
         if (this.#released) return;
@@ -113,10 +113,10 @@ export class SandboxLife {
     }
     this.checkThere();
     await wall.release();
-    this.#letGo();
+    this.#disconnect();
   }
 
-  #letGo(): void {
+  #disconnect(): void {
     this.#released = true;
     this.#options.connection.close();
   }

@@ -2,7 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SandboxId } from "../contract/ids.ts";
-import { isErrno } from "../lib/failures.ts";
+import { ABSENT, ifErrnoSync, isErrno } from "../lib/failures.ts";
 
 /** The prefix of a sandbox's own token. */
 export const SANDBOX_TOKEN_PREFIX = "sbt_";
@@ -57,11 +57,6 @@ function keyOf(folder: string): string {
 
 /** Returns null if there is no key or it is still being written. */
 function readKey(folder: string): string | null {
-  try {
-    const key = readFileSync(join(folder, KEY_NAME), "utf8");
-    return key.length === 2 * KEY_BYTES ? key : null;
-  } catch (error) {
-    if (isErrno(error, "ENOENT") || isErrno(error, "ENOTDIR")) return null;
-    throw error;
-  }
+  const key = ifErrnoSync(() => readFileSync(join(folder, KEY_NAME), "utf8"), ABSENT, null);
+  return key?.length === 2 * KEY_BYTES ? key : null;
 }

@@ -223,7 +223,7 @@ export interface TransparentService {
 export interface OwnedSandbox extends Sandbox, AsyncDisposable {
   /** The state after the last change that this handle made or saw. */
   readonly info: SandboxInfo;
-  /** Null for a runtime that has no network; see `networked` in src/network. */
+  /** Null for a runtime that has no network; see `addNetworking` in src/network. */
   readonly network: SandboxNetwork | null;
   /** Resolves when the sandbox no longer exists, whatever the reason. Never rejects. */
   readonly closed: Promise<{ why: "destroyed" | "lost" }>;

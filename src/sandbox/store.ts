@@ -40,7 +40,7 @@ export interface DamagedRecord {
   dir: string;
   /** The problem, as a sentence. */
   reason: string;
-  /** Whether the record was last written before this machine booted, so that nothing of the sandbox can be alive. */
+  /** Whether the record was last written before this machine booted, so that no part of the sandbox can be alive. */
   beforeBoot: boolean;
 }
 

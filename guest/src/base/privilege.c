@@ -103,7 +103,8 @@ bool become_for_files(const struct identity *identity) {
   /* Keep the permitted set for the one step that needs it: setting a foreign fsuid after our own uids have changed. */
   if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0) return false;
   /*
-   * In a user namespace that does not map this uid, our only uid is root's; without capabilities it is like any other.
+   * If the user namespace does not map this uid, root's uid is the only one available to us. Without capabilities, it
+   * is like any other.
    */
   if (syscall(SYS_setresuid, own, own, own) < 0 && (errno != EINVAL || syscall(SYS_setresuid, 0, 0, 0) < 0)) return false;
   if (set_capabilities(identity->keep_caps | BIT(CAP_SETUID)) < 0) return false;

@@ -37,9 +37,9 @@ uint64_t guest_capabilities(bool allow_root, bool transparent);
  */
 bool become(const struct identity *identity);
 /*
- * Becomes the identity for file access only. The process gets the identity's file permissions, but its own uids belong
- * to no command: the kernel lets no process of the identity signal it, trace it, or change its limits or its CPU share.
- * Permanent, like `become`.
+ * Becomes the identity for file access only. The process gets the identity's file permissions, but runs under a uid
+ * that no command has. So the kernel does not let the identity's processes signal it, trace it, or change its limits or
+ * CPU share. Permanent, like `become`.
  */
 bool become_for_files(const struct identity *identity);
 /* The uid whose permissions the kernel checks for files. */

@@ -61,9 +61,9 @@ static bool is_folder(int fd, const char *name, unsigned char type) {
 }
 
 /*
- * Watches the folder `path` and everything below it. Watches each folder before scanning it, so nothing is missed; what
- * both see is reported once. Takes ownership of `fd` and returns 0 or an errno. Skips folders that were removed or
- * cannot be read.
+ * Watches the folder `path` and everything below it. Watches each folder before scanning it, so no change is missed; a
+ * change that both the watch and the scan see is reported once. Takes ownership of `fd` and returns 0 or an errno.
+ * Skips folders that were removed or cannot be read.
  */
 static int add_tree(struct watch *watch, int fd, const char *path, bool tell) {
   cleanup_tree struct tree tree = {0};

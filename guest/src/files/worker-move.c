@@ -26,7 +26,7 @@ struct move {
 };
 
 /*
- * Returns 0 or an errno. File systems that cannot refuse to replace get the same guarantee by other means, or an error.
+ * Returns 0 or an errno. On a file system without RENAME_NOREPLACE, other calls give the same guarantee, or this fails.
  */
 static int rename_once(int from_fd, const char *from, int to_fd, const char *to, bool replace, bool folder) {
   if (replace) return renameat(from_fd, from, to_fd, to) == 0 ? 0 : errno;

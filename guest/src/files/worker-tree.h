@@ -1,7 +1,7 @@
 /*
  * Walks a folder's tree without following links, without recursion and with few descriptors, however deep it is. The
- * levels are on a heap stack; the descriptor of a level far above is closed and reopened through "..", provided that is
- * still the same folder.
+ * levels are on a heap stack; the descriptor of a level far above is closed and reopened through "..", if that still
+ * leads to the same folder.
  */
 #pragma once
 

@@ -5,8 +5,8 @@
  * - Every request is closed by exactly one OK, ERROR or (READ, TAR_OUT) END on its stream, unless the process ends. A
  *   cancelled request is closed too, by ERROR `gone`, which tells the loop that the worker is free again; the host must
  *   not see that error.
- * - A frame for any other stream than the current request's is ignored. A second request while one takes or gives DATA
- *   gets ERROR `busy`, since its own DATA could not be told apart in time. Requests without DATA may be sent ahead.
+ * - Frames for streams other than the current request's are ignored. A second request during a transfer of DATA gets
+ *   ERROR `busy`, since the worker could not separate their DATA in time. Requests without DATA may be sent ahead.
  * - End of input, or SIGTERM, ends the worker; a half-written file leaves its old content and nothing else.
  * - A malformed frame ends the worker with status 1.
  */

@@ -21,8 +21,8 @@ static void add_overlay(struct launch *launch, const char **fields) {
 }
 
 /*
- * `home LAYERS UPPER WORK TARGET`: an overlay over what the root already has at the target. That is the lowest layer,
- * and is looked up below the root, wherever links lead.
+ * `home LAYERS UPPER WORK TARGET`: mounts an overlay over the root's existing folder at the target. That folder becomes
+ * the lowest layer. Its lookup never leaves the root, wherever links lead.
  */
 static void add_home(struct launch *launch, const char **fields) {
   char root[64], point[64], layers[4096];

@@ -24,7 +24,7 @@ __attribute__((noreturn)) static void hold_namespace(const struct plan *plan, in
   }
   if (unshare(CLONE_NEWCGROUP) != 0) launch_fail("cgroup", "cannot create a cgroup namespace");
   /* After a change of identity, not even the parent may look into this process. */
-  if (prctl(PR_SET_DUMPABLE, 1) != 0) launch_fail("cgroup", "cannot show the namespace to the parent");
+  if (prctl(PR_SET_DUMPABLE, 1) != 0) launch_fail("cgroup", "cannot let the parent open the namespace");
   if (!write_full(ready, "r", 1)) _exit(1);
   char byte;
   while (read(release, &byte, 1) < 0 && errno == EINTR) continue;

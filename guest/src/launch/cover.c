@@ -1,6 +1,7 @@
 /*
- * Keeps host folders out of what a sandbox shares: below a layer with a whiteout above it, below a bind with an empty
- * folder mounted over it. Each is identified by its path and its inode: if one was moved, we create no sandbox.
+ * Hides host folders in the folders that a sandbox shares: in a layer by a whiteout in a layer above it, in a bind by
+ * an empty folder mounted over it. Each host folder is identified by its path and inode: if one was moved, we do not
+ * create the sandbox.
  */
 #include "launch/launch.h"
 

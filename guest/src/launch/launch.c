@@ -1,6 +1,6 @@
 /*
- * `caisson-guest launch <what>`: the parts of a sandbox's life on the host that Node cannot do itself. It reads a plan
- * from stdin (see plan.c), writes lines to stdout and ends.
+ * `caisson-guest launch <what>`: performs the steps of a sandbox's life on the host that Node cannot perform. It reads
+ * a plan from stdin (see plan.c), writes lines to stdout and ends.
  *
  *   run         builds and starts a sandbox: `listening`, then `pid N`
  *   attach      mounts a workspace into a live sandbox
@@ -10,9 +10,9 @@
  *   inside      runs a program as root of the user namespace
  *   mappable    checks that the owners of files in a folder can be mapped
  *
- * A failure is one line, `fail STEP ERRNO TEXT`, and status 125. As root the launcher keeps the host's identity until
- * it has created the mounts; rootless it enters the user namespace first. It dies with its caller at any point before
- * the OCI runtime has detached. Since every mount is in its own namespace, only files and cgroups can remain.
+ * A failure is one line, `fail STEP ERRNO TEXT`, and status 125. A root launcher keeps the host's identity until it has
+ * created the mounts; a rootless one enters the user namespace first. If its caller dies before the OCI runtime has
+ * detached, the launcher dies too. Since every mount is in its own namespace, only files and cgroups can remain.
  */
 #include "launch/launch.h"
 

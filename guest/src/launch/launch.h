@@ -20,7 +20,8 @@ struct id_range {
   uint32_t inside, outside, count;
 };
 /*
- * A mapping of user and group ids, named in the plan. The one named `sandbox` belongs to the sandbox's user namespace.
+ * A mapping of user and group ids, named in the plan. The mapping named `sandbox` belongs to the sandbox's user
+ * namespace.
  */
 struct id_map {
   const char *name;
@@ -110,17 +111,17 @@ void mount_stage(struct launch *launch, const struct plan *plan);
 void mount_image(const char *image, const char *target);
 bool has_option(const char *options, const char *name);
 
-/* cover.c: `mask NAME OF PATH DEVICE INODE`: hides that path of the layer OF in the layer NAME, which goes above it. */
+/*
+ * cover.c: `mask NAME OF PATH DEVICE INODE`: hides PATH of the layer OF by a whiteout in the layer NAME, which goes
+ * above it.
+ */
 void mask_below(struct launch *launch, const char **fields);
 /* Returns an empty read-only folder that can be mounted once. */
 int empty_tree(struct launch *launch);
-/*
- * `cover TARGET PATH DEVICE INODE`: mounts it over that path of the mount at the target, which is a path below the
- * root.
- */
+/* `cover TARGET PATH DEVICE INODE`: mounts the empty folder over PATH in the mount at TARGET, a path below the root. */
 void cover_below(int root, int empty, const char **fields);
 /*
- * `hold TARGET PATH`: makes that path of the mount at the target, and every folder on the way, a mount point: code
+ * `hold TARGET PATH`: makes PATH in the mount at TARGET, and every folder on the way, a mount point, so that code
  * inside cannot move it away and put another in its place.
  */
 void hold_below(int root, const char **fields);
@@ -154,13 +155,13 @@ int measure_main(char **paths);
 void build_part(struct launch *launch, const struct plan_record *record);
 
 /*
- * leash.c: the guest waits until its pid is recorded. It reports over a socket that tells who wrote; our end is the
- * second.
+ * leash.c: the guest waits until its pid is recorded. It reports over a socket pair that identifies the writer; our end
+ * is the second.
  */
 void make_leash(int leash[2]);
 /*
- * Returns the guest's pid as soon as it runs; `runtime` becomes 0 if the OCI runtime ended before that. Fails if either
- * of them fails.
+ * Returns the guest's pid as soon as the guest runs. Sets `runtime` to 0 if the OCI runtime has already ended. Fails if
+ * the guest or the OCI runtime fails.
  */
 pid_t await_guest(struct launch *launch, int leash, pid_t *runtime);
 /*

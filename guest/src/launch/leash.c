@@ -38,8 +38,8 @@ int finish_runtime(struct launch *launch, pid_t pid) {
 }
 
 /*
- * Records the guest in the sandbox's folder before it may continue, so it can be found whatever happens to this process
- * and to the one that started it.
+ * Records the guest's pid in the sandbox's folder before we release the guest, so that it can be found even if this
+ * process and its parent die.
  */
 static void write_down(pid_t pid) {
   char text[16];
@@ -48,7 +48,7 @@ static void write_down(pid_t pid) {
   if (fd < 0 || !write_full(fd, text, strlen(text))) launch_fail("folder", "%s", GUEST_PID_NAME);
 }
 
-/* Creates two ends, of which the second tells its reader who wrote, as a pid of the reader's namespace. */
+/* Creates a socket pair. The second end identifies the writer to its reader, by a pid in the reader's namespace. */
 void make_leash(int leash[2]) {
   int on = 1;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, leash) != 0) launch_fail("namespace", "cannot create a socket pair");
@@ -75,8 +75,8 @@ static pid_t writer_of(int leash) {
 }
 
 /*
- * The guest reports as soon as it runs. The OCI runtime then still has some cleaning up to do, for which we do not
- * wait. Until then either may fail.
+ * The guest reports as soon as it runs. The OCI runtime still has to clean up then, but we do not wait for that. Until
+ * the report, either of them may fail.
  */
 pid_t await_guest(struct launch *launch, int leash, pid_t *runtime) {
   cleanup_fd int watch = (int)syscall(SYS_pidfd_open, *runtime, 0);

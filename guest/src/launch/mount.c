@@ -228,7 +228,7 @@ static int attach_loop(int control, int image) {
 
 /*
  * Two loop devices on one image would destroy it. The device holds the file as we opened it, and so the lock, until the
- * last mount is removed. The mount of a sandbox that has just died is removed soon, when the kernel gets to it.
+ * last mount is removed. If a sandbox has just died, the kernel removes its mount soon.
  */
 static void lock_image(int file, const char *image) {
   enum { PATIENCE_MS = 5000, STEP_MS = 10 };

@@ -1,5 +1,5 @@
 /*
- * User and network namespaces. The parent of a short-lived child writes a mapping, since a process may not map itself.
+ * User and network namespaces. The parent of a short-lived child writes a mapping, since a process cannot map itself.
  */
 #include "launch/launch.h"
 
@@ -103,8 +103,8 @@ static void write_maps(struct launch *launch, const struct id_map *map, pid_t pi
 }
 
 /*
- * What a namespace's processes use counts for its creator as well. As root that is the sandbox's own root id, not the
- * machine's. It keeps its capabilities, since not every machine lets unprivileged users create a namespace.
+ * The kernel also charges a namespace's usage to its creator. If we are root, the sandbox's own root id creates it, not
+ * the machine's. That id keeps its capabilities, since some machines do not let unprivileged users create namespaces.
  */
 static bool become_maker(const struct id_map *map) {
   uid_t uid = outside(map->uids, map->uid_lines, 0);
@@ -115,8 +115,8 @@ static bool become_maker(const struct id_map *map) {
 }
 
 /*
- * Sets the limits from inside, before any other process is there. If /proc/sys is not writable, only the machine's own
- * limits apply.
+ * Sets the limits from inside, before the namespace has any other process. If /proc/sys is not writable, only the
+ * machine's own limits apply.
  */
 static bool limit_namespace(const struct launch *launch) {
   for (size_t i = 0; i < launch->userns_limit_count; i++) {
@@ -131,7 +131,7 @@ static bool limit_namespace(const struct launch *launch) {
 }
 
 /*
- * Starts a child in new namespaces, which stays until `hold` is closed. `ready` tells the parent that the namespaces
+ * Starts a child in new namespaces. It stays until `hold` is closed. `ready` tells the parent that the namespaces
  * exist.
  */
 static pid_t start_holder(struct launch *launch, const struct id_map *map, int flags, int *hold) {

@@ -50,8 +50,8 @@ static int add_local_default(int fd, unsigned char family) {
 }
 
 /*
- * Some programs look names up only for the kinds of address that the machine has. With only loopback they would find
- * none.
+ * Some programs look up only addresses of the families that the machine has. With only loopback, they would find no
+ * address.
  */
 static int add_address(int fd) {
   struct address_request request = {

@@ -30,10 +30,9 @@ struct run {
 };
 
 /*
- * Joins a keyring of the machine's root, whose number of keyrings is not limited like that of other ids. An ordinary
- * user's sandboxes share one, since each would be one of the few that the user may have. Nothing is ever put into it:
- * the system calls for keys do not exist inside. Returns false without such a keyring, and the OCI runtime must create
- * its own.
+ * Joins a keyring of the machine's root, to whom the low limit of other users does not apply. An ordinary user's
+ * sandboxes share one keyring, because the user may have only a few. It stays empty: the system calls for keys do not
+ * exist inside. Returns false if we cannot join one; the OCI runtime must then create its own.
  */
 static bool join_keyring(const struct launch *launch) {
   /* Everything for a possessor; and the same user can find it by its name. */
@@ -77,8 +76,8 @@ static int listening_socket(const char *name) {
 }
 
 /*
- * Moves this process into its cgroups, by a child: the first move waits until all processors have passed a quiescent
- * point, some milliseconds in which the rest can be prepared.
+ * Starts a child that moves this process into its cgroups. The first move waits some milliseconds, until all processors
+ * have passed a quiescent point; meanwhile this process prepares the rest.
  */
 static pid_t start_joining(const struct plan *plan) {
   pid_t self = getpid();

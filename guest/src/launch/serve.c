@@ -1,7 +1,7 @@
 /*
- * `caisson-guest launches`: starts launches for a caller whose own fork is slow, because the kernel would copy its
- * notes on all of the caller's memory; this process has next to none. Frames on stdin and stdout: three 32-bit numbers
- * in native byte order (the launch, the kind, the length of what follows) and that many bytes.
+ * `caisson-guest launches`: starts launches for a caller whose own forks are slow, because the kernel would copy the
+ * page tables of all the caller's memory. This process uses hardly any memory. A frame on stdin or stdout consists of
+ * three 32-bit numbers in native byte order (the launch, the kind and the payload's length) and the payload.
  *
  *   in    START what, INPUT plan (whole), KILL
  *   out   STARTED pid, OUTPUT bytes, COMPLAINT bytes, ENDED status: after both have ended; -1 if it was killed
@@ -47,8 +47,8 @@ struct server {
   struct pollfd *watched;
   size_t count, room;
   /*
-   * The handlers of the signals that this process ignores, so a key pressed in a terminal ends launches and not this
-   * process.
+   * The original handlers of the signals that this process ignores. Launches restore them, so a key pressed in a
+   * terminal ends launches but not this process.
    */
   struct sigaction before[3];
 };

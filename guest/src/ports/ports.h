@@ -5,8 +5,8 @@
 
 enum {
   /*
-   * Connections from inside, carried to the host or refused for lack of a server, at one time. Further ones wait in the
-   * backlog.
+   * The maximum number of simultaneous connections from inside, including those refused because no server claims the
+   * port. Further connections wait in the backlog.
    */
   ACCEPTED_MAX = 2048,
   /* How many of them may have the full window. */

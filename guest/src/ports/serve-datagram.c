@@ -1,6 +1,6 @@
 /*
- * Questions in one datagram to any address, which the host answers in one: the name lookups of programs that do not
- * know about proxies.
+ * Single-datagram queries to any address, which the host answers with one datagram. They are the name lookups of
+ * programs that do not know about proxies.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -11,8 +11,8 @@
 
 enum {
   /*
-   * Questions without an answer. Further ones wait in the socket, and those that do not fit there are lost, as
-   * datagrams are.
+   * The maximum number of unanswered queries. Further queries wait in the socket; if its buffer is full, the kernel
+   * drops them.
    */
   DATAGRAMS_MAX = 256,
   DATAGRAM_BYTES_MAX = 65536,

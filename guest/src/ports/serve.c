@@ -1,7 +1,7 @@
 /*
  * Ports inside that the host serves. Each has a listening socket, and each connection to it becomes a stream of the
- * claim's connection. The socket stays open from then on: while it is unclaimed, clients get an answer that says so,
- * and no program inside can take its place.
+ * claim's connection. The socket stays open after a claim ends: until the next claim, clients get an answer that says
+ * so, and no program inside can take its place.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -79,10 +79,7 @@ static void watch(struct watched *watched, const char *path) {
   if (!watched->guarded) return;
   uint64_t block = (uint64_t)found.f_bsize, share = (uint64_t)found.f_blocks * block / RESERVE_SHARE;
   watched->bytes = room_open((uint64_t)found.f_bavail * block, most(RESERVE_BYTES_MIN, least(share, RESERVE_BYTES_MAX)));
-  /*
-   * Some file systems create files as long as there is room, and report a total of zero: then there is nothing to
-   * guard.
-   */
+  /* Some file systems do not limit the number of files, and report a total of zero. Then there is nothing to guard. */
   watched->files = room_open((uint64_t)found.f_ffree, least((uint64_t)found.f_files / RESERVE_SHARE, RESERVE_FILES_MAX));
 }
 

@@ -5,8 +5,8 @@
 
 enum {
   /*
-   * The output in one frame: large enough to be cheap, small enough that what a full socket leaves over is cheap to
-   * copy.
+   * The bytes of output in one frame: enough that frames are cheap, and few enough that the remainder is cheap to copy
+   * if the socket is full.
    */
   CHUNK = 131072,
   COPIED_CHUNK = 8192,

@@ -183,7 +183,8 @@ static bool output_done(const struct output *output) {
 }
 
 /*
- * For the caller that ended the process, ENDED means the end of everything: it waits for the last process of the tree.
+ * If a caller ended the process, ENDED means to it that the whole tree has ended. So we delay ENDED until the last
+ * process of the tree has ended.
  */
 static bool waits_for_tree(const struct process *process) {
   return process->why != KIND_NONE && !process->tree_empty && !process->is_overdue;

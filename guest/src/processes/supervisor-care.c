@@ -9,8 +9,9 @@
 enum { ORPHAN_PAUSE_MS = 20, ORPHAN_LOOKS = 25 };
 
 /*
- * Processes of a dead supervisor become ours, and no supervisor answers for them. A dying process closes its sockets
- * before its children are reparented, so this takes several rounds; each orphan that dies may leave more.
+ * The kernel makes a dead supervisor's processes our children. No other supervisor takes over such a tree, so we kill
+ * it. A dying process closes its sockets before its children are reparented, so this takes several rounds; each orphan
+ * that dies may leave more.
  */
 static void on_orphans_due(struct timer *timer) {
   struct guest *guest = container_of(timer, struct processes, orphan_timer)->guest;

@@ -6,7 +6,7 @@
 
 enum {
   ROUSE_MS = 250,
-  /* A process found stopped for ten seconds is no accident. */
+  /* A process that stays stopped for ten seconds was stopped on purpose. */
   STOPPED_LOOKS_MAX = 40,
 };
 

@@ -179,9 +179,9 @@ static void obey(struct state *state, uint8_t *blob) {
 }
 
 /*
- * Commands inherit this score, so the kernel kills them for memory before the guest's own processes. It is raised here
- * and not in each command, where opening a file of /proc would cost a tenth of the whole start. Between us and a
- * command, size decides.
+ * Commands inherit this score, so the kernel kills them for memory before the guest's own processes. We raise it here
+ * and not in each command, where opening a file of /proc would cost a tenth of the whole start. A supervisor and its
+ * commands have the same score, so the kernel kills the largest of them.
  */
 static void raise_oom_score(void) {
   cleanup_fd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -15,8 +15,8 @@ int main(void) {
   assert(room_look(&room, 16 * GIB) == ROOM_ENOUGH);
   assert(room_left(&room, 20 * GIB) == 4 * GIB);
   /*
-   * Work is ended once. What starts then may use a sixteenth before it is ended again, down to half the floor and no
-   * further.
+   * Below the floor, the guard ends all work once. Later work may use a sixteenth of the floor before the guard ends it
+   * again, until half the floor is reached.
    */
   assert(room_look(&room, 16 * GIB - 1) == ROOM_SHORT);
   assert(room_look(&room, 16 * GIB - 1) == ROOM_ENOUGH);

@@ -109,9 +109,9 @@ function embeddedIpv4(bytes: readonly number[]): number[][] {
 }
 
 /**
- * Each network chooses its own local NAT64 prefixes, so these addresses are at least private. RFC 6052 places the IPv4
- * address depending on the prefix length (/48, /56, /64 or /96, around a byte that stays zero), so we check every
- * position.
+ * Each network chooses its own local NAT64 prefixes, so these addresses are at least private. In RFC 6052, the position
+ * of the IPv4 address depends on the prefix length (/48, /56, /64 or /96, around a byte that stays zero), so we check
+ * every position.
  */
 function classifyLocalNat64(bytes: readonly number[]): AddressKind {
   const at = (...indexes: number[]) => classifyIpv4(indexes.map((index) => bytes[index] ?? 0));

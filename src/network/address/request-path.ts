@@ -9,9 +9,9 @@ const encodedStructure = /%(?:2e|2f|5c|25|00)/i;
 const dotSegment = /\/\.{1,2}(?:[/;]|$)/;
 
 /**
- * Returns the path of a request target if every server reads it the same way, otherwise null. Paths are not repaired: a
- * rule for `/api` must hold, so we refuse whatever a server could read differently (`/api/../admin`, `//`, `%2f`), and
- * the path that we check is the path that we send.
+ * Returns the path of a request target if every server reads it the same way, otherwise null. We never repair a path. A
+ * rule for `/api` must hold, so we refuse every path that a server could read differently (`/api/../admin`, `//`,
+ * `%2f`), and we send exactly the path that we checked.
  */
 export function unambiguousPath(target: string): string | null {
   const path = pathOf(target);

@@ -18,8 +18,8 @@ const plainName = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
  */
 const endsLikeNumber = /(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$/;
 /**
- * `%` would be decoded or start a zone, and the others would end the host. NUL to space, and DEL, are never part of a
- * host.
+ * Characters that cannot occur in a host. `%` would be decoded or start a zone, and the other punctuation would end the
+ * host. NUL to space and DEL are never valid.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for control characters.
 const neverInHost = /[\u0000-\u0020\u007f/\\?#@%:[\]<>^|]/;

@@ -34,7 +34,7 @@ test("serves a client of an address", async () => {
   expect((await handshake(createAuthority(), "127.0.0.1")).subjectAltName).toBe("IP Address:127.0.0.1");
 });
 
-test("an authority is not trusted by another sandbox, despite its equal name", async () => {
+test("an authority is not trusted by another sandbox, even under the same name", async () => {
   await expect(handshake(createAuthority(), "example.com", createAuthority())).rejects.toThrow(/certificate/);
 });
 

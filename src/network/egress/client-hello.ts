@@ -4,7 +4,7 @@ export type ClientHello =
   | { kind: "incomplete" }
   /** Not TLS 1.0 to 1.3. */
   | { kind: "other" }
-  /** Begins as TLS but continues as no client does, so we cannot know the requested host. */
+  /** Begins as TLS but continues in a way that no real client does, so we cannot determine the requested host. */
   | { kind: "malformed" }
   /**
    * `serverName` is in lower case without a trailing dot, or null if none was sent. With Encrypted ClientHello it is
@@ -100,7 +100,10 @@ function hostNameIn(data: Buffer): string | undefined {
 interface Reader {
   skip(count: number): void;
   number(bytes: 1 | 2): number;
-  /** Reads the bytes after a length prefix of this many bytes. Empty as soon as any read has failed. */
+  /**
+   * Reads a length prefix of this many bytes, and returns the bytes that follow it. Returns no bytes once a read has
+   * failed.
+   */
   vector(lengthBytes: 1 | 2): Buffer;
   atEnd(): boolean;
   failed(): boolean;

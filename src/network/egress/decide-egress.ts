@@ -14,8 +14,8 @@ export interface IndexedRule {
 }
 
 /**
- * The permission to connect: the matching rules, and whether the policy is open, which acts as a rule for every public
- * address.
+ * The permission to connect: the matching rules, and whether the policy is open. An open policy acts like a rule for
+ * all public addresses.
  */
 export interface Grant {
   host: TargetHost;
@@ -33,7 +33,7 @@ interface Target {
 
 /**
  * Decides whether a connection to a host may be made, before its name is resolved. Afterwards `reaching` narrows the
- * grant to the rules that cover such an address, and `mustInspect` tells whether we must see the requests.
+ * grant to the rules that allow the resolved address, and `mustInspect` says whether we must see the requests.
  */
 export function decideHost(policy: NetworkPolicy, { host, port }: Target): EgressDecision {
   if (policy.mode === "none") return { allowed: false, reason: "no_network" };
@@ -72,8 +72,8 @@ export function narrowToRequest(grant: Grant, { method, path }: { method: string
 }
 
 /**
- * Keeps only the rules that may reach such an address, or returns null if no rule may. An open policy is only open
- * to public addresses.
+ * Keeps only the rules that allow addresses of this reach. Returns null if no rule does. An open policy covers only
+ * public addresses.
  */
 export function reaching(grant: Grant, reach: AddressReach): Grant | null {
   if (reach === "public") return grant;
@@ -87,13 +87,13 @@ export function mustInspect(grant: Grant): boolean {
   return !grant.open && grant.rules.every((rule) => rule.methods !== null || rule.paths !== null);
 }
 
-/** Returns the rule that granted access, for events. If several did, the widest. */
+/** Returns the rule that granted access, for events. If several rules did, returns the widest. */
 export function ruleOf(grant: Grant): string | null {
   const widest = grant.rules.find((rule) => rule.methods === null && rule.paths === null) ?? grant.rules[0];
   return widest?.text ?? (grant.open ? "open" : null);
 }
 
-/** The rules of a policy by host, to make a thousand rules cost as little as one. */
+/** The rules of a policy, indexed by host, so that a thousand rules cost as little as one. */
 interface PolicyIndex {
   exact: ReadonlyMap<string, readonly IndexedRule[]>;
   /** Keyed by the part after `*.`. */

@@ -15,7 +15,7 @@ export interface Attempt {
   path: string | null;
 }
 
-/** Why a request was refused or failed: a code for programs, and a text if there is more to say than the code does. */
+/** Why a request was refused or failed: a code for programs, and a text if the code does not say everything. */
 export interface Refusal {
   reason: DenialReason | FailureReason;
   why?: string;

@@ -29,7 +29,10 @@ interface DialerOptions {
   limits: Pick<EgressLimits, "connectMs" | "handshakeMs">;
 }
 
-/** How long to wait before trying the next address, so that one that drops packets does not use up all the time. */
+/**
+ * How long to wait before trying the next address, so that an address that drops packets does not use up the whole
+ * timeout.
+ */
 const NEXT_ADDRESS_MS = 3000;
 
 export function createDialer({ upstreamCa = [], limits }: DialerOptions): Dialer {
@@ -53,7 +56,12 @@ export function createDialer({ upstreamCa = [], limits }: DialerOptions): Dialer
     open,
     async openTls(options) {
       trusted ??= createSecureContext({ ca: trustedCertificates(upstreamCa), minVersion: "TLSv1.2" });
-      return await verified({ socket: await open(options), pinned: options.pinned, secureContext: trusted, timeoutMs: limits.handshakeMs });
+      return await verifyPeer({
+        socket: await open(options),
+        pinned: options.pinned,
+        secureContext: trusted,
+        timeoutMs: limits.handshakeMs,
+      });
     },
   };
 }
@@ -83,7 +91,7 @@ function openTo(options: { address: string; grant: Grant; timeoutMs: number; ado
   });
 }
 
-function verified(options: {
+function verifyPeer(options: {
   socket: Socket;
   pinned: Pinned;
   secureContext: SecureContext;

@@ -22,7 +22,7 @@ export interface EgressContext extends PassageContext {
    * secret.
    */
   toldInWindow: OncePerWindow;
-  /** Every secret that was ever sent, because later answers of the hosts that may get secrets could contain it. */
+  /** Every secret that was ever sent. Any host that may receive secrets could return it in a later answer. */
   sentSecrets: Set<string>;
 }
 

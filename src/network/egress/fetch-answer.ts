@@ -13,7 +13,7 @@ interface Answer {
   truncated: boolean;
 }
 
-/** The most that a legitimate server stacks. */
+/** The most content encodings that a legitimate server applies to one answer. */
 const ENCODINGS_MAX = 3;
 
 /** Reads and decompresses an answer up to a bound, with secrets redacted. Throws `unavailable` if it cannot be read. */

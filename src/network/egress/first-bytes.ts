@@ -43,7 +43,7 @@ export type Beginning =
   | { kind: "malformed" }
   | Extract<ClientHello, { kind: "hello" }>;
 
-/** Each piece makes us parse all bytes again, and a flood of tiny pieces would cost us more than their sender. */
+/** We parse all bytes again after each piece, so a flood of tiny pieces would cost us more than the sender. */
 export const PIECES_MAX = 256;
 const NEWLINE = 0x0a;
 const TLS_HANDSHAKE = 0x16;
@@ -83,8 +83,8 @@ export function isHttp2Server(bytes: Buffer): boolean {
 }
 
 /**
- * Collects a client's bytes until its protocol is clear. `wait` receives the bytes so far and returns more. If it
- * returned none, `stopped` says why.
+ * Collects a client's bytes until its protocol is clear. `wait` receives the bytes so far and returns more. If no more
+ * bytes arrive, `stopped` says why.
  */
 export async function readBeginning(options: {
   first: Buffer;

@@ -33,7 +33,7 @@ const WHY_MAX = 300;
  */
 export function forwardRequest(context: EgressContext, options: ForwardOptions): RelayVerdict | Promise<RelayVerdict> {
   const { passage, tls, via, measured } = options;
-  // If rules restrict methods or paths, no header may make the server see others.
+  // If rules restrict methods or paths, headers must not make the server act on a different method or path.
   const request = mustInspect(passage.grant) ? withoutOverrides(options.request) : options.request;
   passage.request(request.method, request.target);
   const attempt = attemptOf(passage.grant, via, request);

@@ -101,7 +101,7 @@ describe("misbehaving peers", () => {
     socket.destroy();
   });
 
-  test("a half-open peer has its end passed on, and is ended when silent", async () => {
+  test("a half-open peer's end is passed on, and its connection ends when silent", async () => {
     await using hasty = await createEgressRig({ limits: { idleMs: 100 } });
     hasty.names.set("site.test", ["127.0.0.1"]);
     let ended = false;

@@ -12,8 +12,8 @@ import type { EgressSecrets, Emit } from "./egress-options.ts";
 import type { Pinned, Resolver } from "./resolve.ts";
 
 /**
- * One client's connection to one host, from the decision on: the reasons it may be ended for, and the facts reported
- * when it has ended.
+ * A client's connection to one host, from the decision on. Holds the state that decides whether it may continue, and
+ * the facts that we report when it has ended.
  */
 export interface Passage {
   readonly grant: Grant;
@@ -61,8 +61,8 @@ export interface PassageContext {
 }
 
 /**
- * Checks a host against the policy, resolves it and checks its address. `connectPassage` then makes the connection. A
- * given `decision` replaces the one on the host.
+ * Checks a host against the policy, resolves it and checks its address. `connectPassage` then makes the connection. If
+ * `decision` is given, uses it instead of deciding on the host.
  */
 export async function openPassage(
   context: PassageContext,
@@ -247,7 +247,8 @@ function isStillAllowed(state: State, policy: NetworkPolicy, secrets: EgressSecr
   if (!decision.allowed) return false;
   const grant = state.pinned === null ? decision.grant : reaching(decision.grant, state.pinned.reach);
   if (grant === null) return false;
-  // We did not see the requests of this tunnel, so it may stay only if none needs inspection.
+  // We did not see the requests of this tunnel, so it may stay open only if the policy does not require us to inspect
+  // them.
   if (state.lastRequest === null) return state.inspected || state.pinned === null || !mustInspect(grant);
   return narrowToRequest(grant, state.lastRequest).allowed;
 }

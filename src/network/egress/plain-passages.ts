@@ -37,7 +37,7 @@ export function createPlainPassages(context: EgressContext, { client, via }: { c
       currentKey = key;
       const known = open.get(key);
       if (known !== undefined && !known.ended) return through(known, key, request);
-      // When a passage is ended, the client's connection is too, but only if the client is waiting for this passage.
+      // Ending a passage also ends the client's connection, but only if the client is waiting for this passage.
       const ended = { destroy: () => void (currentKey === key && resetStream(client)) };
       const decision = { allowed: true, grant } as const;
       return openPassage(context, { host, port, via, client: ended, method: request.method, path: request.target, decision }).then(

@@ -1,5 +1,6 @@
 /**
- * Reports the first of its kind at once and counts repeats: a program that retries endlessly must not fill the log.
+ * Reports the first item of each kind at once and counts its repeats, so that a program that retries endlessly cannot
+ * fill the log.
  */
 export interface Repeats<Item> {
   add(item: Item): void;

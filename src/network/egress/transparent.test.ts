@@ -71,7 +71,7 @@ describe("a program unaware of the proxy", () => {
     });
   });
 
-  test("may not name another host in TLS than its address belongs to", async () => {
+  test("cannot name a host in TLS that its address does not belong to", async () => {
     const port = await rig.https((_request, response) => response.end("hello"));
     allow(port);
     await expect(rig.secure(await carried(addressOf("site.test"), port), "other.test")).rejects.toThrow();

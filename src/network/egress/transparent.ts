@@ -23,9 +23,10 @@ interface TransparentOptions {
 }
 
 /**
- * Serves a connection of a program that is unaware of the proxy. Its destination is the first known of: the name that
- * its address was invented for, the name in its TLS or HTTP, its address. A name from the connection is resolved here,
- * and the address that the program connected to is ignored. Resolves when the connection has ended; never rejects.
+ * Serves a connection of a program that is unaware of the proxy. We look for the destination in this order: the name
+ * that we invented the address for, the name in the TLS or HTTP data, the address itself. If the data contains a name,
+ * we resolve it ourselves and ignore the address that the program connected to. Resolves when the connection has ended;
+ * never rejects.
  */
 export async function serveTransparent(context: EgressContext, { client, destination, names }: TransparentOptions): Promise<void> {
   const { address, port } = destination;
@@ -95,7 +96,7 @@ async function serveByHost(
     const isForUs = target.form === "origin" || target.form === "asterisk";
     if (host === null || !isForUs) return denialAnswer(context.deny(request, { reason: "bad_request" }));
     if ((target.port ?? port) !== port)
-      return denialAnswer(context.deny(request, { reason: "name_mismatch", why: "the port in the Host header is not the connection's" }));
+      return denialAnswer(context.deny(request, { reason: "name_mismatch", why: "the Host header names another port" }));
     if (isMirrored(context, { host, port })) return forwardToMirror(context, { host, port, head, path: target.path });
     const decision = decideRequest(context.policy(), { host, port, method: head.method, path: target.path });
     if (!decision.allowed) return denialAnswer(context.deny(request, decision));

@@ -25,8 +25,8 @@ interface TunnelRequestsOptions {
 }
 
 /**
- * Decides on the requests that we see in one tunnel: each by the policy at that moment, and all for the tunnel's one
- * host.
+ * Decides on the requests that we see in one tunnel. The current policy must allow each request, and each must be for
+ * the tunnel's host.
  */
 export function createTunnelRequests(context: EgressContext, options: TunnelRequestsOptions): TunnelRequests {
   const { passage, via, tls } = options;

@@ -64,10 +64,9 @@ export async function carryTunnel(
  * Holds back the client's first bytes until their protocol is clear. A name in them must be the host that was allowed,
  * or a client could reach other hosts that the same server serves:
  * - TLS with another SNI is refused. With Encrypted ClientHello we compare the outer name, because we see no other.
- * - TLS without SNI passes. The connection goes to an address that we resolved for the allowed host, so the server is
- *   one of that host's. Without a name it serves its default site, and the client gains nothing that it could not
- *   request by name.
- * - A host given as an address was allowed as an address, whatever is served there, so SNI is not compared.
+ * - TLS without SNI passes. We resolved the server's address for the allowed host, so the server belongs to that host.
+ *   Without a name it serves its default site, and the client gains nothing that it could not request by name.
+ * - If the host is an address, the policy allowed that address with everything it serves, so we do not compare SNI.
  * - HTTP is relayed, and the Host of each request is compared.
  * - HTTP/2 without TLS is refused: its requests, each with its own host, are in frames that we do not parse.
  * An open policy allows all hosts, so without inspection there is nothing to compare.
@@ -127,8 +126,8 @@ async function carryUnfinished(
 }
 
 /**
- * The client sent a few bytes and waits for an answer. It gets the answer, but we check its first line as it passes. A
- * request in pieces so small that it does not look like one is cut off before its Host has passed.
+ * The client sent a few bytes and waits for an answer. We pass the answer on, but check the client's first line as it
+ * passes. If a request arrives in pieces too small to recognize, we cut it off before its Host has passed.
  */
 async function carryWatched(context: EgressContext, options: TunnelOptions & { upstream: Duplex }): Promise<void> {
   const { client, upstream, passage, first } = options;
@@ -149,7 +148,7 @@ async function carryWatched(context: EgressContext, options: TunnelOptions & { u
     passage.count(next.bytes.length, 0);
     upstream.write(next.bytes);
   }
-  refuse(context, options, { reason: "bad_request", why: "what looks like a request came in pieces, too slowly" });
+  refuse(context, options, { reason: "bad_request", why: "the client sent its first line in too many pieces or too slowly" });
   client.destroy();
 }
 

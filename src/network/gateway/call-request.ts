@@ -97,8 +97,8 @@ function refuseReach(route: Route, body: JsonObject): void {
 }
 
 /**
- * Makes a streamed chat report its usage, which it does only on request. Returns whether the client had not requested
- * it.
+ * Requests the usage of a streamed chat, which the upstream reports only on request. Returns true if the client had not
+ * requested it.
  */
 function askForUsage(body: JsonObject): boolean {
   if (body.stream !== true) return false;

@@ -38,8 +38,8 @@ export function createCallSlots(limits: { callsMax: number; waitingMax: number; 
 }
 
 /**
- * Waits until `ready` returns a value. It is tried whenever this wait's function in `waiting` is called. Throws `busy`
- * after the time limit, `cancelled` if the signal fires, and whatever `ready` throws.
+ * Waits until `ready` returns a value. Adds a function to `waiting`; each call of that function tries `ready` again.
+ * Throws `busy` after the time limit, `cancelled` if the signal fires, and the errors of `ready`.
  */
 export function waitTurn<T>(options: {
   waiting: Set<() => void>;

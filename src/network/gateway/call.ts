@@ -106,8 +106,8 @@ async function perform(call: Call): Promise<void> {
 }
 
 /**
- * Returns the upstream of a call. Throws `not_found` for a wire that this gateway does not speak, `denied` for one that
- * the host has no key for.
+ * Returns the upstream of a call. Throws `not_found` for a wire that this gateway does not speak, `denied` if the host
+ * has no key for it.
  */
 function upstreamFor({ setting, route }: Call): GatewayUpstream {
   const { spec, upstreams } = setting.options;

@@ -70,7 +70,7 @@ describe("a limit on cost or tokens", () => {
   test.each([
     ["cost", { costUsdMax: 100 }, "$100.0000; the gateway's limit is $100"],
     ["tokens", { tokensMax: 60 }, "60 tokens; the gateway's limit is 60"],
-  ])("of %s refuses further calls with a status that no client retries", async (_name, bound, words) => {
+  ])("refuses calls above the %s limit with a status that no client retries", async (_name, bound, words) => {
     await using rig = await openGatewayRig(replies, { spec: { wires: [...wires], ...bound }, howToRaise: "Run caisson again with more." });
     // Ten input and twenty output tokens each: thirty tokens, fifty dollars.
     for (let i = 0; i < 2; i++) await (await rig.post(MESSAGES, ask())).text();
@@ -109,13 +109,13 @@ describe("a limit on cost or tokens", () => {
     expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining("$50.0000 and 30 tokens")]);
   });
 
-  test("of cost refuses a model of unknown price", async () => {
+  test("refuses a model of unknown price if cost is limited", async () => {
     await using rig = await openGatewayRig(replies, { spec: { wires: [...wires], costUsdMax: 100 } });
     const answer = await rig.post(MESSAGES, ask({ model: "claude-x" }));
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining("price of claude-x is not known")]);
   });
 
-  test("makes parallel calls wait for what earlier ones may still use", async () => {
+  test("makes parallel calls wait for the budget that earlier ones may still use", async () => {
     const upstream = held();
     await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { spec: { wires: [...wires], tokensMax: 100 } });
     // Each call may use about sixty tokens and uses thirty. The third waits for the first two, and the fifth finds the

@@ -9,11 +9,13 @@ import type { InboundConnection } from "../../sandbox/sandbox.ts";
 /** A provider, or any server that speaks its wire. */
 export interface GatewayUpstream {
   /**
-   * Written as for the wire's own SDK: OpenAI's with the version (`https://api.openai.com/v1`), Anthropic's with or
-   * without. Absent: the provider's own URL.
+   * The base URL as the wire's own SDK expects it: with the version for OpenAI (`https://api.openai.com/v1`), with or
+   * without it for Anthropic. Default: the provider's own URL.
    */
   baseUrl?: string;
-  /** Read for each call and never cached, so that a changed key takes effect at once. If it is empty, none is sent. */
+  /**
+   * Read for each call and never cached, so that a changed key takes effect at once. If the key is empty, we send none.
+   */
   key: () => Promise<string>;
   /** Sent with each call, overriding the headers of the program inside. */
   headers?: Readonly<Record<string, string>>;
@@ -91,7 +93,7 @@ export interface GatewayOptions {
    * itself.
    */
   spent: () => { costUsd: number; tokens: number };
-  /** Records a call. If it throws, the event is kept, and no call is allowed until it was recorded. */
+  /** Records a call. If it throws, the gateway keeps the event and allows no call until the event is recorded. */
   emit: (event: GatewayEvent) => void;
   /** Returns US dollars, or null if the price is not known. With a cost limit, such a model is refused. */
   prices: (wire: GatewayWire, model: string, usage: GatewayUsage) => number | null;
@@ -100,7 +102,7 @@ export interface GatewayOptions {
   /** Returns the run's remaining budget, with null for no limit. Must include what `emit` has received. */
   budget?: () => { costUsdLeft: number | null; tokensLeft: number | null };
   /**
-   * Whether a call may use what the provider does on its own side: web search, fetching URLs, its MCP client, its
+   * Whether a call may use features that run on the provider's side: web search, fetching URLs, its MCP client, its
    * containers. These bypass the sandbox's network policy and are not metered in tokens. Default: no.
    */
   hostedTools?: () => boolean;

@@ -19,9 +19,9 @@ export interface Ledger {
   /** Whether the cost is limited, so that a model of unknown price must be refused. */
   costIsBounded(): boolean;
   /**
-   * Reserves an amount for a call. While only the reservations of running calls exceed a limit, it waits for them.
-   * Parallel calls therefore exceed a limit by no more than the last of them alone would. Throws `denied` if a limit is
-   * reached, `busy` after the wait, `cancelled`.
+   * Reserves an amount for a call. If a limit is not yet reached but the reservations of running calls use up the rest,
+   * waits for those calls. Parallel calls therefore exceed a limit by no more than the last of them alone would. Throws
+   * `denied` if a limit is reached, `busy` after the wait, `cancelled`.
    */
   reserve(amount: Amount, signal: AbortSignal): Promise<Reservation>;
 }
@@ -42,13 +42,13 @@ export function createLedger(
   const waiting = new Set<() => void>();
 
   /** The log may lag behind this gateway's own calls, or be ahead because of others. */
-  const spent = (): Amount => {
+  const sumSpent = (): Amount => {
     const logged = options.spent();
     return { costUsd: Math.max(logged.costUsd, before.costUsd + own.costUsd), tokens: Math.max(logged.tokens, before.tokens + own.tokens) };
   };
   const bounds = (): Bound[] => {
     const { costUsdMax, tokensMax } = options.spec;
-    const now = spent();
+    const now = sumSpent();
     const left = options.budget?.() ?? { costUsdLeft: null, tokensLeft: null };
     const list: Bound[] = [];
     const cost = (value: number, why: string) => list.push({ left: value, reserved: reserved.costUsd, why });

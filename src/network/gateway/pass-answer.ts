@@ -57,7 +57,7 @@ export async function passAnswer(options: Passing & { meter: AnswerMeter; withou
  */
 function breakOff(response: ServerResponse, last: readonly (Buffer | string)[]): void {
   if (response.destroyed) return;
-  // A client that does not read would not read this either, and would keep the connection open.
+  // A client that has stopped reading would not read the error either, and would keep the connection open.
   if (response.writableNeedDrain) return void response.destroy();
   for (const piece of last) if (piece.length > 0) response.write(piece);
   response.socket?.end();

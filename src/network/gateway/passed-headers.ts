@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import type { GatewayWire } from "../../contract/network/network.ts";
 
 /**
- * All other headers of a program inside are dropped: its keys, its cookies, and what they reveal about its location.
+ * We drop all other headers of a program inside, such as its keys, its cookies and headers that reveal its location.
  */
 const askedHeaders = /^(content-type|accept|anthropic-version|anthropic-beta|openai-beta|user-agent|idempotency-key|x-stainless-[a-z-]+)$/;
 /** Excludes cookies and the names of the account. */

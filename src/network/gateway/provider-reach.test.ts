@@ -178,7 +178,7 @@ describe("provider reach", () => {
     { type: "text", text: "x", tools: [{ type: "mcp", server_url: "https://evil.example" }] },
     { type: "text", text: "x", container: { id: "c" } },
   );
-  /** Any wrappers, nested as deep as they like. */
+  /** Any wrappers, at any depth. */
   const wrapped = fc.array(fc.tuple(fc.constantFrom("content", "output", "extra", "details", "tools", "text"), fc.boolean()), {
     maxLength: 30,
   });

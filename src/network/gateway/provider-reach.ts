@@ -15,7 +15,7 @@ import type { Route } from "./routes.ts";
 
 const PATH_LENGTH_MAX = 200;
 
-/** Where a request reaches out, and what that part is. */
+/** The part of a request that reaches out: its path, and a description. */
 export interface Reach {
   path: string;
   what: string;
@@ -29,9 +29,9 @@ interface Place {
 }
 
 /**
- * Finds the part of a request that makes the provider act on its own side, unseen by the sandbox's network policy and
- * the meter: hosted tools, MCP servers, URLs that it fetches, files and conversations that it stores. Returns null if
- * it requests nothing of the kind. Anything that is not known to be harmless counts: fields, types of content, tools.
+ * Finds the part of a request that makes the provider act on its own side, where neither the sandbox's network policy
+ * nor the meter applies: hosted tools, MCP servers, URLs that it fetches, files and conversations that it stores.
+ * Returns null if there is no such part. Every field, content type and tool counts unless it is known to be harmless.
  */
 export function providerReach(route: Pick<Route, "wire" | "kind">, body: JsonObject): Reach | null {
   const left: Place[] = [];
@@ -108,7 +108,10 @@ function kindWithin(key: string, kind: Place["kind"]): Place["kind"] {
   return key === "content" || (key === "output" && kind === "content") ? "content" : "within";
 }
 
-/** Checks a tool choice. The tool must also be declared, but the provider may know kinds that are not. */
+/**
+ * Checks a tool choice. A chosen tool is normally declared as well, but the provider may also accept kinds of tools
+ * that need no declaration.
+ */
 function chosenReach(wire: GatewayWire, value: JsonObject, place: Place, left: Place[]): Reach | null {
   const type = textIn(value.type);
   const known = /^(auto|any|none|required|tool|allowed_tools)$/.test(type) || isOwnTool(wire, value) || type === "web_search";
@@ -129,7 +132,7 @@ function isOwnTool(wire: GatewayWire, tool: JsonObject): boolean {
   const { type } = tool;
   if (type === undefined || type === null) return wire === "anthropic";
   if (typeof type !== "string") return false;
-  // By default, Codex requests a search in the provider's own index, for which nothing leaves the provider.
+  // By default, Codex requests a search in the provider's own index, which contacts no other server.
   if (wire === "openai" && type === "web_search") return tool.external_web_access === false;
   if (wire === "openai" && type === "shell") return isObject(tool.environment) && tool.environment.type === "local";
   return ownTools[wire].test(type);

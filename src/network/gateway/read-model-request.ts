@@ -6,8 +6,8 @@ import type { Route } from "./routes.ts";
 
 const MODEL_LENGTH_MAX = 200;
 /**
- * More than an event keeps: a secret that this limit cuts in half cannot be redacted, but does not reach the event
- * either.
+ * Longer than the text in an event. If this limit cuts a secret in half, we cannot redact it, but the event does not
+ * contain that part of the text.
  */
 export const TEXT_KEPT_MAX = 65_536;
 const CHARACTERS_PER_TOKEN = 4;

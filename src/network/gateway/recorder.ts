@@ -3,7 +3,10 @@ import { ignoring } from "../../lib/failures.ts";
 import type { GatewayEvent } from "./gateway-options.ts";
 
 const MINUTE_MS = 60_000;
-/** Room for the calls in progress when recording starts to fail. No further ones start. */
+/**
+ * Room for the events of calls that are in progress when recording starts to fail. Until it works again, no new call
+ * starts.
+ */
 const KEPT_MAX = 256;
 
 export interface Recorder {
@@ -56,7 +59,7 @@ export function createRecorder(options: {
       try {
         flush();
       } catch (error) {
-        throw new CaissonError("unavailable", "calls cannot be recorded at the moment, so the gateway makes none", { cause: error });
+        throw new CaissonError("unavailable", "calls cannot be recorded at the moment, so the gateway refuses them", { cause: error });
       }
     },
   };

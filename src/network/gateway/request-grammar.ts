@@ -99,7 +99,7 @@ export const opaqueFields: ReadonlySet<string> = new Set([
 /** Fields within content and tools that name something on the provider's side or on the network. */
 export const reachingFields =
   /^(file_ids?|input_file_id|server_url|server_label|server_description|connector_id|connectors?|authorization|container(_id|_upload)?|vector_store_ids?|mcp_servers?|skill_id|skills|conversation(_id)?|previous_response_id|prompt_id|response_id|item_reference)$/;
-/** The same, unless the value is the content itself: `data:…`. */
+/** Fields with a URL. They too name something on the network, unless the value is the content itself: `data:…`. */
 export const urlFields = /(^|_)ur[il]s?$/;
 
 /** Names of unknown fields that could turn a feature on. */

@@ -33,7 +33,9 @@ const routes: readonly Route[] = [
 ];
 const oneModel = /^\/models\/[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}$/;
 
-/** Clients disagree on whether their base URL includes the version, so none, one or two of it mean the same. */
+/**
+ * Clients disagree on whether their base URL includes the version, so a path may contain it twice, once or not at all.
+ */
 const form = /^(?:\/(anthropic|openai))?((?:\/v1){0,2})(\/.*)?$/;
 
 export function matchRoute(request: { method: string; url: string; headers: IncomingHttpHeaders }): RouteMatch {

@@ -42,7 +42,7 @@ export function wireError(wire: GatewayWire, error: unknown): WireError {
   const shape = (known && shapes[error.code]) || ours;
   const message = known ? error.sentences : "The gateway failed.";
   const headers: Record<string, string> = { "content-type": "application/json" };
-  // The SDKs of both wires obey it.
+  // The SDKs of both wires obey this header.
   if (shape.status < 429) headers["x-should-retry"] = "false";
   if (shape.status === 429) headers["retry-after"] = "5";
   return {
@@ -68,7 +68,7 @@ function bodyOf(wire: GatewayWire, shape: Shape, message: string, error: unknown
 
 /**
  * Returns the status for a known path with an unknown method: 405, or 426 for WebSocket, after which Codex continues
- * without.
+ * without it.
  */
 function methodOf(error: unknown): number | undefined {
   if (!(error instanceof CaissonError) || typeof error.details?.allow !== "string") return undefined;

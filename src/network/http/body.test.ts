@@ -144,7 +144,7 @@ describe("body framing", () => {
     );
   });
 
-  test("only completes a body until close when the sender ends", () => {
+  test("completes a read-until-close body only when the sender ends", () => {
     const scanner = new BodyScanner();
     scanner.start({ kind: "length", bytes: 5 });
     scanner.scan(Buffer.from("abc"), 0);

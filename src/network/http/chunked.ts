@@ -1,6 +1,6 @@
 import { type Header, HttpSyntaxError, parseHeaderLines } from "./headers.ts";
 
-/** Twelve digits are 2^48 bytes, which a number holds exactly and no real chunk exceeds. */
+/** Twelve hexadecimal digits allow up to 2^48 bytes: a number holds that exactly, and no real chunk is larger. */
 const SIZE_DIGITS_MAX = 12;
 const EXTENSION_BYTES_MAX = 256;
 const TRAILER_BYTES_MAX = 8192;

@@ -28,8 +28,8 @@ export const HEAD_BYTES_MAX = 65_536;
 export const HEADERS_MAX = 200;
 export const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /**
- * No control character, no CR without LF and no LF without CR. The pattern lists what is allowed, because searching for
- * what is not allowed takes more than twice as long.
+ * No control character, no CR without LF and no LF without CR. The pattern lists the allowed characters, because
+ * searching for the forbidden ones takes more than twice as long.
  */
 const CLEAN_LINES = /^(?:[\t\x20-\x7e\x80-\xff]*\r\n)*$/;
 export const UNCLEAN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
@@ -53,8 +53,7 @@ const usualNames = new Map<string, string>(
 );
 
 /**
- * Headers that make some servers treat a request as one with another method or path, so that they would not do what we
- * allowed.
+ * Headers that make some servers treat a request as if it had another method or path, which we may not have allowed.
  */
 export const methodOverrides: ReadonlySet<string> = new Set(["x-http-method-override", "x-http-method", "x-method-override"]);
 export const pathOverrides: ReadonlySet<string> = new Set(["x-original-url", "x-rewrite-url"]);

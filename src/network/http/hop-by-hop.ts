@@ -63,7 +63,7 @@ function connectionOptions(value: string): readonly string[] {
     .map((option) => option.trim());
 }
 
-/** Checks whether the sender of this head accepts or sends another one on the same connection. */
+/** Checks whether the sender of this head keeps the connection open for another message. */
 export function isPersistent(head: RequestHead | ResponseHead, wishes: ConnectionWishes): boolean {
   return !wishes.close && (head.version === "1.1" || wishes.keepAlive);
 }
@@ -88,7 +88,8 @@ export function headersDownstream(
   const fields = endToEnd(head.headers, next.named);
   if (next.upgrade !== null) fields.push(header("Connection", "Upgrade"), header("Upgrade", next.upgrade));
   else if (next.connection !== null) fields.push(header("Connection", next.connection));
-  // Without a body, lengths are those that the body would have had (HEAD, 304). A 204 or 1xx must not state any.
+  // Without a body, the head states the length that the body would have had (HEAD, 304). A 204 or 1xx must not state a
+  // length.
   if (next.framing.kind !== "none") pushFraming(fields, next.framing);
   else if (head.status >= 200 && head.status !== 204) for (const field of head.headers) if (isFraming(field.lower)) fields.push(field);
   return fields;

@@ -4,10 +4,7 @@ import { encodeResponseHead, type RequestHead } from "./head.ts";
 import { type Header, HttpSyntaxError, header } from "./headers.ts";
 import { type AnswerVerdict, RelayRefusal, type TakeVerdict } from "./relay-options.ts";
 
-/**
- * Encodes an answer of the relay itself. One that cannot be encoded becomes a 500, because a header would contain
- * foreign text.
- */
+/** Encodes an answer of the relay itself. If a header contains text that cannot be encoded, returns a 500 instead. */
 export function localAnswer(verdict: AnswerVerdict, context: { head: RequestHead | null; close: boolean }): Buffer {
   const body = Buffer.from(verdict.body ?? "", "utf8");
   const headers = (verdict.headers ?? []).map(([name, value]) => header(name, value)).filter(({ lower }) => !isOurs(lower));
@@ -34,8 +31,8 @@ export function tunnelAnswer(answer: Exclude<TakeVerdict["answer"], null>): Buff
 }
 
 /**
- * Returns the answer for a client whose `decide` or `connect` threw, or whose upstream failed. Only our own errors have
- * texts meant for others.
+ * Returns the answer for a client whose `decide` or `connect` threw, or whose upstream failed. Clients may see the text
+ * only of errors that we threw on purpose; other errors could reveal facts about the host.
  */
 export function verdictOfError(error: unknown, status: number): AnswerVerdict {
   if (error instanceof RelayRefusal) return error.verdict;

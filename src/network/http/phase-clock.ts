@@ -10,7 +10,10 @@ export type Phase = "head" | "deciding" | "exchange" | "draining" | "lingering" 
 const LOOKS_PER_LIMIT = 4;
 const TICK_MS_MIN = 5;
 
-/** Returns how often a connection's times are checked: one timer for all of them is cheaper than one for each byte. */
+/**
+ * Returns the interval at which we check a connection's timeouts. One timer for all of them is cheaper than a new one
+ * after each byte.
+ */
 export function tickMsOf(limits: RelayLimits): number {
   const { headMs, idleMs, keepAliveMs, connectMs, halfOpenMs, lingerMs } = limits;
   return Math.max(TICK_MS_MIN, Math.min(headMs, idleMs, keepAliveMs, connectMs, halfOpenMs, lingerMs) / LOOKS_PER_LIMIT);

@@ -82,7 +82,7 @@ describe("local answers", () => {
     ]);
   });
 
-  test("follow if decide throws or rejects", async () => {
+  test("are a 502 if decide throws or rejects", async () => {
     let calls = 0;
     const decide = () => {
       calls += 1;

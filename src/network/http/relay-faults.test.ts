@@ -26,7 +26,7 @@ describe("a kept-alive connection that closes as the next request is sent", () =
     return { upstream, received };
   };
 
-  test("has the request repeated on a fresh one", async () => {
+  test("causes the request to be repeated on a new one", async () => {
     const { upstream, received } = breaking((socket) => socket.write(ok("second")));
     const { rig, client } = await rigWith({ upstream });
     client.send(GET);
@@ -38,7 +38,7 @@ describe("a kept-alive connection that closes as the next request is sent", () =
     expect(rig.outcomes).toMatchObject([{ error: null }, { error: null }]);
   });
 
-  test("has it repeated only once", async () => {
+  test("causes only one repetition", async () => {
     const { upstream } = breaking((socket) => socket.destroy());
     const { rig, client } = await rigWith({ upstream });
     client.send(GET);
@@ -52,7 +52,7 @@ describe("a kept-alive connection that closes as the next request is sent", () =
     ["a POST", "POST / HTTP/1.1\r\nHost: a\r\n\r\n"],
     ["a POST whose body was sent", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"],
     ["a PUT whose body was sent in part", "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nh"],
-  ])("does not have %s repeated", async (_name, request) => {
+  ])("does not cause %s to be repeated", async (_name, request) => {
     const { upstream, received } = breaking((socket) => socket.write(ok("second")));
     const { client } = await rigWith({ upstream });
     client.send(GET);
@@ -62,7 +62,7 @@ describe("a kept-alive connection that closes as the next request is sent", () =
     expect(received).toHaveLength(1);
   });
 
-  test("has a POST repeated whose body was not sent yet", async () => {
+  test("causes a POST to be repeated if its body was not sent yet", async () => {
     const { upstream, received } = breaking((socket) => {
       if (received[1]?.endsWith("hi")) socket.write(ok("second"));
       else client.send("hi");
@@ -75,7 +75,7 @@ describe("a kept-alive connection that closes as the next request is sent", () =
     expect(received[1]).toBe("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
   });
 
-  test("is not used for a POST if it was idle for long", async () => {
+  test("is not used for a POST after a long idle time", async () => {
     const pool = new UpstreamPool();
     const { rig, client } = await rigWith({
       upstream: (socket) => socket.on("data", () => socket.write(ok("x"))),
@@ -131,7 +131,7 @@ describe("an upstream that breaks off", () => {
     });
   }
 
-  test("within its head gives the client an error", async () => {
+  test("in the middle of the head gives the client an error", async () => {
     const { client } = await rigWith({ upstream: (socket) => socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nX: ")) });
     client.send(GET);
     expect(await client.until("answer.\n")).toContain("HTTP/1.1 502 Bad Gateway");
@@ -196,7 +196,7 @@ describe("a client that disconnects", () => {
     expect(rig.pool.size).toBe(0);
   });
 
-  test("after ending only its side gets all its answers", async () => {
+  test("gets all its answers if it only ended its own side", async () => {
     const { client } = await rigWith({
       upstream: (socket) => socket.on("data", () => setTimeout(() => socket.write(ok("late")), 50)),
     });
@@ -206,21 +206,21 @@ describe("a client that disconnects", () => {
     expect(text.match(/late/g)).toHaveLength(2);
   });
 
-  test("after ending its side is not waited for indefinitely", async () => {
+  test("is disconnected after a while if it only ended its own side", async () => {
     const { rig, client } = await rigWith({ upstream: () => {}, limits: { halfOpenMs: 100 } });
     client.socket.end(GET);
     expect((await client.closed()).clean).toBe(false);
     await closed(rig.upstreams[0]);
   });
 
-  test("within a body closes the upstream's connection", async () => {
+  test("closes the upstream's connection if its body is incomplete", async () => {
     const { rig, client } = await rigWith({ upstream: (socket) => socket.once("data", () => client.socket.end()) });
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
     expect((await client.closed()).clean).toBe(false);
     await closed(rig.upstreams[0]);
   });
 
-  test("during the decision is reported to the new owner", async () => {
+  test("is reported to the new owner if it leaves during the decision", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let takenStream: Duplex | null = null;
     const { rig, client } = await rigWith({

@@ -67,7 +67,7 @@ describe("an answer before the end of the request body", () => {
   const early = (socket: Socket) => socket.once("data", () => socket.write(ok("enough")));
   const post = (bytes: number) => `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n`;
 
-  test("drops a short rest and serves the next request", async () => {
+  test("discards a short remainder and serves the next request", async () => {
     const { rig, client } = await rigWith({ upstream: early });
     client.send(`${post(1000)}${"x".repeat(100)}`);
     await client.until("enough");
@@ -77,7 +77,7 @@ describe("an answer before the end of the request body", () => {
     expect(rig.upstreams).toHaveLength(2);
   });
 
-  test("arrives even if a long rest closes the connection", async () => {
+  test("arrives even if a long remainder closes the connection", async () => {
     const { client } = await rigWith({ upstream: early, limits: { drainBytesMax: 100_000 } });
     client.send(post(50_000_000));
     expect(await client.until("enough")).toContain("200 OK");

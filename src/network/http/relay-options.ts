@@ -88,9 +88,9 @@ export interface ForwardVerdict {
    */
   request: RequestHead;
   /**
-   * Receives each response head (including 1xx) and may change it. `body` changes the payload without changing its
-   * length: a function chunk by chunk, a Transform over all of it; trailers are then dropped. After a 101 it receives
-   * the raw bytes from upstream. An error is answered with 502.
+   * Receives each response head (including 1xx) and may change it. `body` changes the payload but not its length: a
+   * function works chunk by chunk, a Transform on the whole payload. Trailers are then dropped. After a 101, `body`
+   * receives the raw bytes from upstream. An error is answered with 502.
    */
   response?: (head: ResponseHead) => { head: ResponseHead; body?: BodyTransform };
 }
@@ -132,8 +132,8 @@ export interface RelayLimits {
   /** How long an upgraded connection may stay without a byte in either direction. */
   tunnelIdleMs: number;
   /**
-   * A request that must not be repeated uses an idle connection only if that was used this recently, because the
-   * upstream may be about to close an older one.
+   * A request that must not be repeated uses an idle connection only if the last use of that connection is this recent,
+   * because the upstream may be about to close an older one.
    */
   freshMs: number;
 }

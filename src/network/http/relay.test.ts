@@ -126,7 +126,7 @@ describe("forwarding", () => {
     expect(rig.upstreams).toHaveLength(1);
   });
 
-  test("sends a body until close in chunks, so that its end is certain", async () => {
+  test("sends a read-until-close body in chunks, so that its end is certain", async () => {
     const { client } = await rigWith({
       upstream: (socket) => socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\n\r\nuntil the end")),
     });
@@ -263,7 +263,7 @@ describe("upgrade", () => {
     expect(await client.until("ABC")).toBe("ABC");
   });
 
-  test("to h2c is not passed on, because it would hide later requests", async () => {
+  test("is not passed on for h2c, which would hide later requests", async () => {
     const origin = scripted([ok("plain")]);
     const { client } = await rigWith(origin);
     client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n");
@@ -277,7 +277,7 @@ describe("upgrade", () => {
     expect(await client.until("\r\n\r\n")).toContain("HTTP/1.1 502");
   });
 
-  test("that is declined leaves an ordinary answer", async () => {
+  test("returns an ordinary answer if declined", async () => {
     const { client } = await rigWith(scripted([ok("no"), ok("next")]));
     client.send(`${ask}${GET}`);
     expect(await client.until("no")).toContain("200 OK");

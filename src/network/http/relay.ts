@@ -133,7 +133,7 @@ class ClientConnection implements ExchangeHost, ClientEvents {
   }
 
   becomeTunnel({ upstream, received, transform, status }: Switched): void {
-    const first = this.#letGo();
+    const first = this.#detach();
     const { onBytes, signal } = this.#options;
     void pump(this.stream.duplex, upstream, {
       first,
@@ -239,7 +239,7 @@ class ClientConnection implements ExchangeHost, ClientEvents {
       return;
     }
     if (verdict.answer !== null) this.stream.write(tunnelAnswer(verdict.answer));
-    const first = this.#letGo();
+    const first = this.#detach();
     this.#report({ status: verdict.answer?.status ?? 200, forwarded: false, error: null });
     verdict.take(this.stream.duplex, first);
   }
@@ -283,7 +283,7 @@ class ClientConnection implements ExchangeHost, ClientEvents {
     this.stream.resume();
   }
 
-  #letGo(): Buffer {
+  #detach(): Buffer {
     this.#exchange = null;
     this.#clock.phase = "handedOver";
     if (this.#timer !== null) clearInterval(this.#timer);

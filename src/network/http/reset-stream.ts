@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
 
 /**
- * Breaks off a connection so that the other side does not mistake it for a clean end, because it may have received only
- * a part.
+ * Breaks off a connection in a way that the other side cannot mistake for a clean end, because it may have received
+ * only part of the data.
  */
 export function resetStream(stream: Duplex & { resetAndDestroy?: () => unknown }): void {
   if (stream.destroyed) return;

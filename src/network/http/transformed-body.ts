@@ -19,7 +19,7 @@ export interface TransformedBodyOptions {
 
 /** Takes payload and writes the framed result of the transform. */
 export interface TransformedBody {
-  /** Returns false if the caller must wait for `onDrain`. Throws what a transform function throws. */
+  /** Returns false if the caller must wait for `onDrain`. Throws the errors of a transform function. */
   push(payload: Buffer): boolean;
   /** Completes the payload. */
   end(): void;
@@ -37,7 +37,7 @@ function byFunction(options: TransformedBodyOptions, transform: (chunk: Buffer) 
       if (payload.length === 0) return true;
       const result = transform(payload);
       if (result.length !== payload.length) throw lengthChanged();
-      return options.write(framed(options.framing, result));
+      return options.write(encodePayload(options.framing, result));
     },
     end() {
       if (options.framing.kind === "chunked") options.write(LAST_CHUNK);
@@ -65,7 +65,7 @@ function byStream(options: TransformedBodyOptions, stream: Transform): Transform
     if (chunk.length === 0 || over) return;
     bytes += chunk.length;
     if (framing.kind === "length" && bytes > framing.bytes) fail(lengthChanged());
-    else if (!options.write(framed(framing, chunk))) stream.pause();
+    else if (!options.write(encodePayload(framing, chunk))) stream.pause();
   });
   stream.on("end", () => {
     if (framing.kind === "length" && bytes !== framing.bytes) fail(lengthChanged());
@@ -85,7 +85,7 @@ function byStream(options: TransformedBodyOptions, stream: Transform): Transform
   };
 }
 
-function framed(framing: BodyFraming, payload: Buffer): Buffer {
+function encodePayload(framing: BodyFraming, payload: Buffer): Buffer {
   return framing.kind === "chunked" ? encodeChunk(payload) : payload;
 }
 

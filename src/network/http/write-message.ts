@@ -1,8 +1,8 @@
 import type { Writable } from "node:stream";
 
 /**
- * Up to this size, copying a body behind its head is cheaper than a second write, and as text, which a socket accepts
- * directly, cheaper than as bytes.
+ * Up to this size, appending a body to its head is cheaper than a second write. Text is cheaper than bytes, because a
+ * socket accepts it directly.
  */
 const JOINED_BYTES_MAX = 16_384;
 export const NOTHING: Buffer = Buffer.alloc(0);

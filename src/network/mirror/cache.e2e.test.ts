@@ -8,7 +8,7 @@ import { startRegistryServer } from "../../../test/support/network/registries/re
 
 const isRoot = process.getuid?.() === 0;
 
-test.skipIf(!isRoot)("reports a full disk, keeps nothing incomplete, and serves what it has", async () => {
+test.skipIf(!isRoot)("reports a full disk, keeps no partial files, and serves its entries", async () => {
   const folder = mkdtempSync(join(tmpdir(), "caisson-test-"));
   execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]);
   onTestFinished(() => {

@@ -38,11 +38,9 @@ export interface Draft {
 const ENTRY_BYTES_MAX = 4 * 1024 ** 3;
 /** How many bytes of one entry are written between two checks of the disk. */
 const LOOK_BYTES = 4 * 1024 ** 2;
-/** The minimum time between two noted uses: noting each would write as often as it reads. */
+/** The minimum time between two recorded uses of an entry. Recording every use would cause one write for each read. */
 const USE_NOTED_MS = 60 * 60_000;
-/**
- * Writing one file never takes this long, so the writer of an older one has died, even if its pid means nothing here.
- */
+/** No write takes this long, so the writer of an older file has died, even if we cannot check its pid here. */
 const TEMPORARY_AGE_MS = 24 * 60 * 60_000;
 
 export async function openCache(options: {

@@ -5,8 +5,8 @@ import { createRepeats } from "../egress/repeats.ts";
 import { portOf } from "./upstream-url.ts";
 
 /**
- * Reports what one connection of a sandbox to the mirror did: one event for each registry that it used, when it ends,
- * and its denials.
+ * Reports the activity of one connection from a sandbox to the mirror: its denials and, when it ends, one event for
+ * each registry that it used.
  */
 export interface ConnectionAccount {
   used(use: { registry: RegistryName; upstream: URL; address: string }): void;

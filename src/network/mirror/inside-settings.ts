@@ -29,8 +29,8 @@ export function insideSettings(
 }
 
 /**
- * Returns null for a public registry, and for one whose address means something else inside, which then replaces the
- * public one.
+ * Returns null for a public registry. Also returns null for a registry whose address means something else inside: it
+ * then replaces the public registry.
  */
 function ownBase(name: RegistryName, text: string | undefined): URL | null {
   const url = text === undefined ? null : upstreamUrl(text, name);
@@ -40,8 +40,8 @@ function ownBase(name: RegistryName, text: string | undefined): URL | null {
 const settingsOf: Record<RegistryName, (own: URL | null) => Settings> = {
   npm: (own) => ({ env: own === null ? publicNpm : ownNpm(own) }),
   pypi: (own) => ({ env: own === null ? {} : ownPypi(own) }),
-  // Cargo's lock file names the public registry whatever it reads from. Versions 1.68 and 1.69 read its index over HTTP
-  // only if told to.
+  // Cargo's lock file always names the public registry, even if Cargo reads from another one. Versions 1.68 and 1.69
+  // read the index over HTTP only with this setting.
   crates: () => ({ env: { CARGO_REGISTRIES_CRATES_IO_PROTOCOL: "sparse" } }),
   // Without `direct`, because the servers of the modules' own repositories are not allowed.
   go: (own) => ({ env: { GOPROXY: (own?.href ?? `https://${goHost}`).replace(/\/$/, ""), GOSUMDB: "sum.golang.org" } }),

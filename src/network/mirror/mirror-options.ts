@@ -11,10 +11,7 @@ export interface PackagesOptions {
   cacheDir: string;
   /** The size limit of the cache, beyond which the least recently used entries are evicted. Default: 10 GiB. */
   bytesMax?: number;
-  /**
-   * Sends no requests to registries: cached content is served however old it is, and everything else is refused for
-   * that reason.
-   */
+  /** Sends no requests to registries. Serves cached content regardless of its age, and refuses all other requests. */
   offline?: boolean;
   /**
    * Resolves the names of registries, and may refuse forbidden addresses. Redirects to bare addresses are refused
@@ -60,7 +57,10 @@ export interface MirrorConnection {
   origin: URL;
 }
 
-/** A file that a package program inside reads if a variable does not suffice, by its absolute path. Readable by all. */
+/**
+ * A file for a package program inside, if variables do not suffice to configure it. The path is absolute, and every
+ * user inside can read the file.
+ */
 export interface InsideFile {
   path: string;
   text: string;

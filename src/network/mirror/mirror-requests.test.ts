@@ -113,7 +113,7 @@ test.each([
   expect(rig.registry.requests()).toEqual([]);
 });
 
-test("answers under the registries' public names, but only for what they have", async () => {
+test("serves only a registry's own paths under its public names", async () => {
   await using rig = await openMirrorRig();
   const release = rig.registry.body("/debian/dists/stable/Release").toString();
   for (const host of [debianHost, "security.debian.org"]) {

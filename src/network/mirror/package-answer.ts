@@ -36,9 +36,9 @@ function answerJson(response: ServerResponse, status: number, text: string): voi
 }
 
 /**
- * Sends the content, or the requested part of it, and closes it. If the content breaks off, so does the connection, so
- * that no client considers it complete; the result contains the error. Throws if not even the beginning is available,
- * before anything was sent.
+ * Sends the content, or the requested part of it, and closes it. If the content breaks off, breaks off the connection
+ * too, so that no client considers the content complete, and returns the error. If not even the beginning is available,
+ * throws before anything is sent.
  */
 export async function answerFound(answer: FoundAnswer): Promise<{ bytes: number; error: unknown }> {
   const { request, response, found } = answer;

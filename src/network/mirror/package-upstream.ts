@@ -38,12 +38,12 @@ const HEAD_MS = 30_000;
 const IDLE_MS = 60_000;
 const SOCKETS_PER_HOST_MAX = 24;
 /**
- * How long we do not ask an unreachable registry again, so that an install without a network does not wait for each of
- * its packages.
+ * How long we wait before we ask an unreachable registry again. Without this pause, an install without a network would
+ * wait for each of its packages.
  */
 const DOWN_MS = 15_000;
 const HOSTS_DOWN_MAX = 100;
-/** Replaces whatever the program inside calls itself. */
+/** Replaces the User-Agent of the program inside. */
 const USER_AGENT = "caisson-mirror";
 
 export function createUpstream(options: { lookup?: LookupFunction; ca?: readonly string[]; get?: Get; now?: () => number }): Upstream {
@@ -69,7 +69,7 @@ export function createUpstream(options: { lookup?: LookupFunction; ca?: readonly
         response.body.on("error", () => undefined);
         if (![301, 302, 303, 307, 308].includes(response.status)) return response;
         response.body.destroy();
-        url = redirected(url, response.headers.location, request.url);
+        url = redirectTarget(url, response.headers.location, request.url);
       }
       throw new CaissonError("protocol", `${request.url.host} redirects too many times`);
     },
@@ -106,7 +106,7 @@ function unreachable(url: URL, cause: unknown): CaissonError {
   return new CaissonError("unavailable", `${url.host} cannot be reached${why}`, { cause });
 }
 
-function redirected(from: URL, location: string | undefined, first: URL): URL {
+function redirectTarget(from: URL, location: string | undefined, first: URL): URL {
   const target = location === undefined || !URL.canParse(location, from.href) ? null : new URL(location, from);
   if (target === null) throw new CaissonError("protocol", `${from.host} redirects without a valid location`);
   if (!mayLead(first, target)) throw new CaissonError("protocol", `${from.host} redirects to ${target.origin}, which is not allowed`);
@@ -114,8 +114,8 @@ function redirected(from: URL, location: string | undefined, first: URL): URL {
 }
 
 /**
- * Checks whether a registry may redirect us to another place: never from TLS to plain HTTP, and never to a bare
- * address, because a lookup that refuses addresses does not see those.
+ * Checks whether a registry may redirect us to another place: never from TLS to plain HTTP, and never to a bare IP
+ * address, because the lookup, which refuses forbidden addresses, does not see it.
  */
 export function mayLead(from: URL, to: URL): boolean {
   if (to.origin === from.origin && to.username === "") return true;

@@ -11,9 +11,9 @@ import { type SharedDownload, startSharedDownload } from "./shared-download.ts";
 /** The contents of registries, from the cache if possible. Shared by all mirrors of a process. */
 export interface Packages {
   /**
-   * Finds or fetches a resource. If the registry cannot be asked, a cached one is served, unless `recheck` is set,
-   * which always asks. Throws `unavailable`, `protocol`, `unsafe`, `too_large`, `no_space`, `denied`, and `busy` if too
-   * many resources are being fetched.
+   * Finds or fetches a resource. If the registry cannot be asked, returns the cached resource. With `recheck`, always
+   * asks the registry and throws if that fails. Throws `unavailable`, `protocol`, `unsafe`, `too_large`, `no_space`,
+   * `denied`, and `busy` if too many resources are being fetched.
    */
   obtain(resource: Resource, how?: { recheck?: boolean }): Promise<Found | Missing>;
   /**
@@ -27,7 +27,7 @@ export interface Packages {
 
 /** A file that a registry may have. */
 export interface ListedFile {
-  /** Each has the same list of files, and any of them may be cached. */
+  /** Each page has the same list of files, and any of the pages may be cached. */
   pages: readonly [Resource, ...Resource[]];
   /** The path that the list uses. */
   path: string;

@@ -6,7 +6,7 @@ import { isCalledByItsName, portOf } from "./upstream-url.ts";
 /** A request of a program inside, with the part of the path below the registry's address. */
 export interface RegistryRequest {
   method: string;
-  /** Decoded. None of them is empty, `.` or `..`. */
+  /** The decoded segments. No segment is empty, `.` or `..`. */
   segments: readonly string[];
   /** In lower case. */
   accept: string;

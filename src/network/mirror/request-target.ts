@@ -3,9 +3,9 @@ import { decodedOrNull } from "../../lib/failures.ts";
 const TARGET_CHARS_MAX = 2048;
 
 /**
- * Returns the decoded path of a request line. No segment is empty, `.` or `..`, and a slash within one was encoded.
- * Null for anything that no client of a registry sends: a URL, an empty or dotted segment, a control character, an
- * invalid encoding. The query is dropped.
+ * Returns the decoded path of a request line. No segment is empty, `.` or `..`, and a slash within a segment was
+ * encoded. Returns null for a target that no registry client sends: a URL, an empty or dotted segment, a control
+ * character, an invalid encoding. The query is dropped.
  */
 export function pathSegments(target: string): string[] | null {
   if (target.length > TARGET_CHARS_MAX) return null;

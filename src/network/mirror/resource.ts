@@ -1,8 +1,8 @@
 import type { CacheRecord } from "./cache-entry.ts";
 
 /**
- * A resource of a registry: where it is, and how it may be cached. Built from a path that has the registry's own form,
- * never passed through.
+ * A resource of a registry: where it is, and how it may be cached. We build it from a path in the registry's own form,
+ * and never pass a client's path through.
  */
 export interface Resource {
   url: URL;
@@ -21,7 +21,7 @@ export interface Resource {
    * not exist. Throws like `Packages.obtain` if the registry cannot be asked.
    */
   digest?: () => Promise<Digest | null>;
-  /** The first bytes of such a file, to check content that has no digest. */
+  /** The first bytes of every file of this type, to check content that has no digest. */
   magic?: Buffer;
 }
 

@@ -74,14 +74,14 @@ async function fetchParts(request: ImageFetch, how: { policy: FetchPolicy; signa
   };
   const readManifest = async (reference: string): Promise<Buffer> => {
     const data = await readAll(await ask(`manifests/${reference}`));
-    if (reference.startsWith("sha256:") && digestOf(data) !== reference) throw damaged(request.reference);
+    if (reference.startsWith("sha256:") && digestOf(data) !== reference) throw damagedImageError(request.reference);
     return data;
   };
   let data = await readManifest(wanted);
   const index = Index.safeParse(jsonOrNull(data.toString("utf8")));
   if (index.success) data = await readManifest(choose(index.data.manifests, { architecture, reference: request.reference }).digest);
   const parsed = Manifest.safeParse(jsonOrNull(data.toString("utf8")));
-  if (!parsed.success) throw damaged(request.reference);
+  if (!parsed.success) throw damagedImageError(request.reference);
   const { config, layers, mediaType = "application/vnd.oci.image.manifest.v1+json" } = parsed.data;
   const parts = new Map([config, ...layers].map((part) => [part.digest, part]));
   const bytes = [...parts.values()].reduce((sum, { size }) => sum + size, 0);
@@ -160,7 +160,7 @@ async function writePart(
     transform(chunk: Buffer, _encoding, done) {
       bytes += chunk.length;
       hash.update(chunk);
-      if (bytes > part.size) done(damaged(reference));
+      if (bytes > part.size) done(damagedImageError(reference));
       else done(null, chunk);
     },
   });
@@ -171,11 +171,12 @@ async function writePart(
         : new CaissonError("unavailable", `the image ${reference} could not be fetched`, { cause: error });
     },
   );
-  if (bytes !== part.size || `sha256:${hash.digest("hex")}` !== part.digest) throw damaged(reference);
+  if (bytes !== part.size || `sha256:${hash.digest("hex")}` !== part.digest) throw damagedImageError(reference);
 }
 
 const digestOf = (data: Buffer) => `sha256:${createHash("sha256").update(data).digest("hex")}`;
-const damaged = (reference: string) => new CaissonError("invalid", `the image ${reference} does not match its registry's description`);
+const damagedImageError = (reference: string) =>
+  new CaissonError("invalid", `the image ${reference} does not match its registry's description`);
 
 function statusFailure(status: number, reference: string, url: URL): CaissonError {
   if (status === 401 || status === 403)

@@ -16,7 +16,7 @@ export interface FetchPolicy {
 
 /**
  * `privateHosts` are the hosts in private networks that every owner may fetch from. The machine's user may fetch from
- * all of them.
+ * every private host.
  */
 export function createFetchPolicy(options: {
   privateHosts: readonly string[];

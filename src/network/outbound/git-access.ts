@@ -15,9 +15,9 @@ const ASK_BYTES_MAX = 32 * 1024 * 1024;
 export interface GitAccess extends AsyncDisposable {
   /** Whether git works as the machine's user: with its home folder, keys and logins, and any transport. */
   asUser: boolean;
-  /** Added to git's environment if it does not. */
+  /** Variables for git's environment, if it does not work as the machine's user. */
   env: Readonly<Record<string, string>>;
-  /** Explains why a fetch failed to an owner that may not read git's output. Returns null for the machine's user. */
+  /** Explains a failed fetch to an owner that must not see git's output. Returns null for the machine's user. */
   explain(): Promise<CaissonError | null>;
 }
 
@@ -30,13 +30,13 @@ export interface GitAccessOptions {
   policy: FetchPolicy;
   /** Returns a file with all trusted certificates, or null for git's own. */
   caFile: () => Promise<string | null>;
-  /** Finds a credential for such requests among those that the owner has stored. */
+  /** Finds a credential for requests to this URL among the owner's stored credentials. */
   credentialFor(url: URL, owner: string): Promise<GitCredential | null>;
 }
 
 /**
- * Lets the machine's user fetch from anywhere. Other owners use https, through our proxy, to an address that was
- * checked, with no credential but their own. Throws `denied` for an address that is never fetched for an owner.
+ * Lets the machine's user fetch from anywhere. Other owners fetch over https, through our proxy, from a checked address
+ * and with only their own credentials. Throws `denied` for an address that we never fetch for an owner.
  */
 export async function openGitAccess(address: string, owner: string, options: GitAccessOptions): Promise<GitAccess> {
   const url = fetchedUrl(address);
@@ -65,7 +65,7 @@ export async function openGitAccess(address: string, owner: string, options: Git
   };
 }
 
-/** Throws `denied` if this could never be fetched for the owner, before anything is created. */
+/** Throws `denied` for an address that we would never fetch for the owner, before anything is created. */
 export async function checkGitAddress(address: string, owner: string, policy: FetchPolicy): Promise<void> {
   if (owner === LOCAL_OWNER) return;
   const url = fetchedUrl(address);

@@ -23,9 +23,9 @@ export interface GitProxyOptions {
 }
 
 /**
- * A proxy on the loopback interface for one fetch of a program that cannot be told which address to connect to. It
- * connects to one host and port, at an address that was checked, and nowhere else: redirects and alternates that a
- * server names are refused. Without TLS it only reaches private addresses.
+ * A proxy on the loopback interface for one fetch by a program that would otherwise resolve the address itself. It
+ * connects to only one host and port, at a checked address, and refuses the redirects and alternates that a server
+ * names. Without TLS it reaches only private addresses.
  */
 export async function openGitProxy({ to, allowPrivate, resolve }: GitProxyOptions): Promise<GitProxy> {
   const secret = randomBytes(24).toString("base64url");

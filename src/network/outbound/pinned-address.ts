@@ -11,8 +11,8 @@ interface PinOptions {
 }
 
 /**
- * Returns the address to connect to for an untrusted URL: looked up once, and checked. Private addresses only if they
- * are allowed, forbidden ones never. `isForbidden` means that no later attempt can succeed.
+ * Looks up the host of an untrusted URL once and returns a checked address to connect to. A private address must be
+ * allowed, and a forbidden one is always refused. `isForbidden` means that no later attempt can succeed.
  */
 export async function pinnedAddress(
   url: URL,
@@ -42,7 +42,7 @@ export async function pinnedAddress(
   return { error: `the address of ${host.text} is not allowed`, isForbidden: true };
 }
 
-/** Returns a lookup for a request that must go to this address, whatever the name resolves to by then. */
+/** Returns a lookup function that always yields this address, even if the name resolves to another one by then. */
 export function lookupOf(address: string): LookupFunction {
   const family = isIP(address);
   return (_name, options, done) => {

@@ -68,7 +68,7 @@ describe("a message to an untrusted address", () => {
     }
   });
 
-  test("that no server accepts returns an error text", async () => {
+  test("returns an error text if no server accepts it", async () => {
     const port = await serve(() => {});
     server?.close();
     server?.closeAllConnections();

@@ -42,7 +42,7 @@ export async function createForward(options: ForwardOptions): Promise<Forward> {
     connect(port).then(
       (inside) => join(client, inside),
       (error: unknown) => {
-        // As if no process listened on this port either.
+        // The client gets a reset, as if no process listened on the port outside either.
         client.resetAndDestroy();
         options.onRefused?.(error);
       },

@@ -51,7 +51,7 @@ export function cookiesOf(head: RequestHead): [name: string, value: string][] {
 
 /**
  * A cookie identifies the browser, not the page that sends a request, and to the browser every port of this machine is
- * the same site, even other previews. Pages may lead here, but not change anything here.
+ * the same site, even other previews. Other pages may link to this one, but must not change anything here.
  */
 function isFromElsewhere(head: RequestHead): boolean {
   const isVisit = headerValue(head, "sec-fetch-mode") === "navigate" && (head.method === "GET" || head.method === "HEAD");

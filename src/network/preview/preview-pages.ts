@@ -9,7 +9,8 @@ const RELOAD_S = 2;
 const noStore = ["Cache-Control", "no-store"] as const;
 
 /**
- * Reveals nothing about the sandbox, nor whether the token was nearly right. A caller without it keeps no connection.
+ * The page for a caller without the token. It reveals neither anything about the sandbox nor how close a token was, and
+ * closes the connection.
  */
 export const refusedPage: AnswerVerdict = {
   kind: "answer",

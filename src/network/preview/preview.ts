@@ -47,7 +47,7 @@ export interface Preview {
    * paths belong to the program.
    */
   readonly url: string;
-  /** For programs that do not. It sets a cookie. */
+  /** For programs that do not resolve these names. It sets a cookie. */
   readonly plainUrl: string;
   connections(): number;
   /** Ends every connection at once and stops listening. The URL no longer works. Idempotent. */

@@ -24,8 +24,8 @@ const INTERVAL_MS = 500;
 export const hostPorts: readonly number[] = [PROXY_PORT, GATEWAY_PORT];
 
 /**
- * Reports each port that starts to listen, beginning with those that already do, and each that stops. A port on several
- * addresses counts once. Ends with the signal, or when the sandbox can no longer be queried; never rejects.
+ * Reports the ports that listen now, and then each port that starts or stops listening. A port on several addresses
+ * counts once. Ends with the signal, or when the sandbox can no longer be queried; never rejects.
  */
 export async function watchPorts(options: WatchPortsOptions): Promise<WatchEnd> {
   const { signal, intervalMs = INTERVAL_MS, ignore = hostPorts } = options;

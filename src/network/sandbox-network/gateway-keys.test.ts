@@ -4,7 +4,7 @@ import type { GatewayWire } from "../../contract/network/network.ts";
 import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
 import type { NetworkHost } from "../network-host.ts";
 import { checkGatewayKeys } from "./gateway-keys.ts";
-import { networked } from "./networked-runtime.ts";
+import { addNetworking } from "./networked-runtime.ts";
 
 const host = (variables: Record<string, string>, gateway: Partial<Record<GatewayWire, string>> = {}) => ({
   variable: (name: string) => variables[name],
@@ -35,7 +35,7 @@ test("refuses before anything is created", async () => {
     creations += 1;
     return inner.create(...parameters);
   };
-  const runtime = networked({ ...inner, create }, { ...host({}), stateDir: "/nowhere", redactors: new Map() } as never);
+  const runtime = addNetworking({ ...inner, create }, { ...host({}), stateDir: "/nowhere", redactors: new Map() } as never);
   await expect(runtime.create({ gateway: { wires: ["anthropic"] } } as never)).rejects.toMatchObject({ code: "unauthenticated" });
   expect(creations).toBe(0);
 });

@@ -15,11 +15,14 @@ export function checkGatewayKeys(spec: GatewaySpec | undefined, host: KeyHost): 
   const missing = spec?.wires.find((wire) => upstreamOf(wire, host).length === 0);
   if (missing === undefined) return;
   throw new CaissonError("unauthenticated", `the gateway to ${missing} has no key`, {
-    hint: `Set ${keyVariables[missing]}, or network.gateway.${missing} in config.json for a server that needs none.`,
+    hint: `Set ${keyVariables[missing]}, or network.gateway.${missing} in config.json for a server that needs no key.`,
   });
 }
 
-/** Returns none for a provider without a key, which the gateway then reports. A self-hosted server may need no key. */
+/**
+ * Returns an empty list for a provider without a key. The gateway then reports the missing key. A self-hosted server
+ * may need no key.
+ */
 export function upstreamOf(wire: GatewayWire, host: KeyHost): GatewayUpstream[] {
   const baseUrl = host.settings.gateway[wire];
   const key = () => host.variable(keyVariables[wire]) ?? "";

@@ -12,8 +12,9 @@ const POLL_MS = 20;
 const STARTS_MAX = 3;
 
 /**
- * Ensures that a process keeps a sandbox's network, and waits until it serves. If several are started at the same time,
- * one of them stays. Returns false if none can be started. Throws `timeout`, and whatever starting a process throws.
+ * Ensures that a process keeps a sandbox's network, and waits until it serves. If several keepers start at the same
+ * time, one of them remains. Returns false if this host cannot start keepers. Throws `timeout`, and the errors of
+ * starting a process.
  */
 export async function startKeeper(options: { sandbox: SandboxId; folder: string; store: Store; host: NetworkHost }): Promise<boolean> {
   const { sandbox, folder, store, host } = options;

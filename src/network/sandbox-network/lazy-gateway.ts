@@ -59,7 +59,7 @@ export function createLazyGateway(options: {
       const spec = options.spec();
       if (spec === null) return void connection.stream.destroy();
       if (gateway?.of !== spec) {
-        // Also ends the calls that the old one still has in progress.
+        // Also ends the calls that are still in progress in the old gateway.
         void gateway?.serves.close();
         gateway = { of: spec, serves: make(spec) };
       }

@@ -15,7 +15,7 @@ export interface NetworkLog {
 
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
 const names = { now: "network.jsonl", before: "network.1.jsonl" };
-/** How often both files are read if one becomes the other during a read. */
+/** How often we read both files if a rotation happens during each read. */
 const READS_MAX = 5;
 
 /** One of the two files. Its first line is not an event, but states how many lines were before it. */
@@ -67,8 +67,8 @@ function readNow(path: string): string {
 }
 
 /**
- * Parses the files. One that does not state how many lines were before it, because an earlier version started it,
- * follows the other.
+ * Parses the files. A file that an earlier version started does not state how many lines were before it. It follows the
+ * other file.
  */
 function partsOf(texts: readonly string[]): Part[] {
   const parts: Part[] = [];

@@ -60,8 +60,8 @@ export class NetworkService {
     await this.inTurn(async () => {
       if (this.#stopped !== null) return;
       if (needsServing(this.#options.record.state) && this.#served === null) await this.#start();
-      // Even while there is nothing to serve, so that no other process needs to start later. Not before the network is
-      // served, because a process that sees the mark continues.
+      // We set the mark even if there is nothing to serve, so that no other process has to start later. We set it only
+      // after the network is served, because a process that sees the mark does not wait.
       if (this.#options.sandbox.info.keep) await this.#mark.set();
     });
   }
@@ -90,13 +90,13 @@ export class NetworkService {
   }
 
   /**
-   * Hands the network over to a keeper if there is something to serve and no other server. That may be another process,
-   * or another handle of this one, which hands it over when it ends.
+   * Hands the network over to a keeper if there is something to serve and no other server. The other server may be
+   * another process, or another handle of this process, which hands the network over when it ends.
    */
   async handOver(): Promise<void> {
     const { folder, store, record } = this.#options;
     if (this.#stopped !== null || !needsServing(record.state) || this.#served === null) return;
-    // Cleared first, so that of two handles that do so at the same time, the later one sees that no server remains.
+    // We clear the mark first: if two handles hand over at the same time, the later one sees that no server remains.
     await this.#mark.clear();
     if (servedBy(folder, store) !== null) return;
     try {

@@ -48,8 +48,8 @@ export interface NetworkStateFile {
 
 const ATTEMPTS_MAX = 50;
 /**
- * A number must stay taken until no process can be about to take it. A process that read the state this many changes
- * ago has long written or given up.
+ * A number must stay taken as long as a process may still try to take it. A process that read the state this many
+ * changes ago has long since written or given up.
  */
 const REVISIONS_KEPT = 64;
 const FILE_BYTES_MAX = 4 * 1024 * 1024;

@@ -83,7 +83,7 @@ describe("two handles of one sandbox in one process", () => {
     expect(leaked()).toEqual([]);
   });
 
-  test("only the last of two that serve hands the network over", async () => {
+  test("hand the network over only when both have been released", async () => {
     const first = await runtime.create(spec);
     const second = await runtime.open(first.id, { serveNetwork: true });
     await first.release();
@@ -96,7 +96,7 @@ describe("two handles of one sandbox in one process", () => {
     expect(keepersStarted).toBe(1);
   });
 
-  test("no process serves after the last one has ended", async () => {
+  test("leave no serving process after both are destroyed", async () => {
     const first = await runtime.create(spec);
     const second = await runtime.open(first.id, { serveNetwork: true });
     await second.destroy();

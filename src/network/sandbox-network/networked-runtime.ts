@@ -13,11 +13,11 @@ import { networkStateFile } from "./network-state.ts";
 import { type HeldNetwork, holdNetwork } from "./sandbox-network.ts";
 
 /**
- * Returns the same runtime, whose sandboxes have a network: this process serves what their configuration allows as long
- * as it holds them, and a keeper does after they are released. Runtimes themselves only build walls with nothing behind
- * them but loopback. Everything that leaves or enters a sandbox passes through here.
+ * Returns the same runtime, but its sandboxes have a network. As long as this process holds a sandbox, it serves the
+ * network that the configuration allows; after the release, a keeper does. The runtimes themselves isolate sandboxes
+ * from everything but loopback. Everything that leaves or enters a sandbox passes through here.
  */
-export function networked(runtime: Runtime, host: NetworkHost): Runtime {
+export function addNetworking(runtime: Runtime, host: NetworkHost): Runtime {
   const store = createStore({ stateDir: host.stateDir });
   const capabilities = () => runtime.capabilities();
   const fork = async (from: HeldNetwork, inner: OwnedSandbox, options?: ForkOptions): Promise<OwnedSandbox> => {
@@ -117,7 +117,8 @@ function withNetwork(
       await network.close();
     },
     async detach() {
-      // Hands over whatever this handle serves, like `release`. A sandbox that is not kept is served by its creator.
+      // Hands over the network if this handle serves it, like `release`. A sandbox that is not kept is served by its
+      // creator.
       if (inner.info.keep) await network.release();
       await inner.detach();
       await network.close();
@@ -131,7 +132,7 @@ function withNetwork(
         if (inner.info.keep) await network.release();
         await inner[Symbol.asyncDispose]();
       } catch (error) {
-        // No process would serve it, and it has no holder.
+        // The sandbox has no holder, and no process would serve its network.
         await inner.destroy();
         throw error;
       } finally {

@@ -74,7 +74,8 @@ export async function holdNetwork(options: HoldOptions): Promise<HeldNetwork> {
         return next;
       };
       const policy = await record.setPolicy(make, { by });
-      // Not the policy that we wrote: another process may have written since, and we may already have taken that over.
+      // We take over the newest state, not the policy that we wrote: another process may have written since, and we may
+      // already have taken its change over.
       await takeOver(record.newest);
       await service.ensureServed();
       return policy;
@@ -159,7 +160,7 @@ async function variablesOf(
   ]);
   const { policy, placeholders, secrets, gateway } = state;
   return insideEnv({
-    // Even if nothing may be reached, so that clients of the proxy get an error that says how to get access.
+    // We name the proxy even if no host is allowed, so that its clients get an error that says how to get access.
     policy: policy.mode === "none" ? { mode: "allow", rules: [], registries: [], transparent: false } : policy,
     placeholders,
     secrets,

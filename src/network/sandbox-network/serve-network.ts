@@ -90,7 +90,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
     const { policy } = next;
     egress.enforce();
     await mirror.use(policy.mode === "none" ? [] : policy.registries);
-    // Even if nothing may be reached, so that requests are denied with a reason.
+    // We serve the proxy even if no host is allowed, so that it denies requests with a reason.
     await claim(PROXY_PORT, egress.handle);
     await transparent.use(policy);
     if (next.gateway !== null) await claim(GATEWAY_PORT, gateway.handle);

@@ -20,14 +20,14 @@ const storeOf = (pid: number, alive: Set<number>) => ({
   isHolderAlive: (owner: ProcessIdentity | null) => owner !== null && alive.has(owner.pid),
 });
 
-test("makes one process the keeper if no other is, or the keeper has died", async () => {
+test("makes exactly one process the keeper, and replaces a keeper that died", async () => {
   const alive = new Set(Array.from({ length: 12 }, (_, index) => index + 1));
   const tryAll = () => Promise.all([...alive].map(async (pid) => ((await becomeKeeper(folder, storeOf(pid, alive))) ? [pid] : [])));
   for (let round = 0; round < 5; round++) {
     const keepers = (await tryAll()).flat();
     expect(keepers).toHaveLength(1);
     expect(keeperOf(folder, storeOf(1, alive))).toEqual({ pid: keepers[0], serves: false });
-    // It may claim it again.
+    // The keeper may claim the role again.
     expect(await becomeKeeper(folder, storeOf(keepers[0] as number, alive))).toBe(true);
     alive.delete(keepers[0] as number);
     expect(keeperOf(folder, storeOf(1, alive))).toBeNull();
@@ -77,7 +77,7 @@ test("excludes other processes", async () => {
       env: { ...process.env, NODE_NO_WARNINGS: "1" },
     }),
   );
-  // Each one lives until all have reported, so that none finds another dead.
+  // Each process lives until all have reported, so no process finds another one dead.
   const words = await Promise.all(children.map(({ child }) => new Promise<string>((resolve) => child.stdout?.once("data", resolve))));
   for (const { child } of children) child.stdin?.end();
   await Promise.all(children);

@@ -16,7 +16,7 @@ const markName = /^network-served-by-.+\.json$/;
  * newest counts as long as its process lives.
  */
 const claimName = /^network-keeper-(\d{8})\.json$/;
-/** A number stays taken until no process can be about to take it. */
+/** A number stays taken as long as a process may still try to take it. */
 const CLAIMS_KEPT = 16;
 
 /**
@@ -42,7 +42,7 @@ export function createServingMark(folder: string, store: Pick<Store, "thisProces
   };
 }
 
-/** Returns the pid of a living process that serves the network, its keeper's before others. */
+/** Returns the pid of a living process that serves the network, preferably the keeper. */
 export function servedBy(folder: string, store: Pick<Store, "isHolderAlive">): number | null {
   const keeper = keeperOf(folder, store);
   return keeper?.serves ? keeper.pid : (serversOf(folder, store)[0] ?? null);
@@ -67,8 +67,8 @@ export function keeperOf(folder: string, store: Pick<Store, "isHolderAlive">): {
 }
 
 /**
- * Makes this process the keeper of a sandbox's network. Returns false if another one is. A link to an existing name
- * fails, so of many processes that find the keeper dead, only one becomes the next.
+ * Makes this process the keeper of a sandbox's network. Returns false if another process is the keeper. A link to an
+ * existing name fails, so if many processes find the keeper dead, only one of them becomes the next.
  */
 export async function becomeKeeper(folder: string, store: Pick<Store, "thisProcess" | "isHolderAlive">): Promise<boolean> {
   const self = store.thisProcess();

@@ -16,9 +16,7 @@ const HEADER_BYTES_MAX = 8 * 1024;
 const REQUEST_HEADERS = ["authorization", "content-type", "content-length"] as const;
 const ANSWER_HEADERS = ["content-type", "content-length", "retry-after"] as const;
 
-/**
- * The only calls, matched exactly, so that nothing that a program writes into a path or a header leads anywhere else.
- */
+/** The only allowed calls. We match them exactly, so that no path or header from a program can lead anywhere else. */
 const calls: readonly { method: string; path: RegExp }[] = [
   { method: "POST", path: /^\/v1\/inside\/(?:events|messages|heartbeat)$/ },
   { method: "PUT", path: /^\/v1\/inside\/artifacts\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/ },

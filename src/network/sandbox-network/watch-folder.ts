@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from "node:fs";
 
-/** How often a folder is checked that cannot be watched. */
+/** How often we poll a folder that cannot be watched. */
 const POLL_MS = 250;
 
 /**

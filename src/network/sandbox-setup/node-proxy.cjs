@@ -1,8 +1,8 @@
 "use strict";
 // Runs inside a sandbox, before every Node program (NODE_OPTIONS=--require). A Node without support for HTTPS_PROXY,
-// and an agent that a program created itself, would look for a route that does not exist. Here they learn to request a
-// tunnel from the proxy. What a program chose itself stays, nothing is loaded before it is used, nothing is printed,
-// and nothing is thrown.
+// and an agent that a program created itself, would try to connect directly, but there is no route. This file makes
+// them request a tunnel from the proxy. It keeps what a program chose itself, loads no module before the program uses
+// it, prints nothing and throws nothing.
 const { env } = process;
 const ANSWER_BYTES_MAX = 16384;
 const REFUSAL_BYTES_MAX = 2048;
@@ -16,7 +16,8 @@ try {
 }
 
 function install(proxy) {
-  // With this set, Node does it itself, but loads fetch before every program. That is why we do not set it.
+  // If a program sets this variable, Node uses the proxy itself. We do not set it, because Node then loads fetch before
+  // every program.
   if (env.NODE_USE_ENV_PROXY !== "1") teachFetch(proxy);
   // Most programs never load http, and loading it costs more than all of this. Its agents exist when its client
   // requests this channel.
@@ -109,7 +110,7 @@ function teachFetch(proxy) {
   const adoptAll = () => {
     for (const key of keys) attempt(() => adopt(key));
   };
-  // Read while undici loads, which then stores its own dispatcher there.
+  // undici reads these keys while it loads, and then stores its own dispatcher there.
   for (const key of keys) Object.defineProperty(globalThis, key, { configurable: true, get: () => void queueMicrotask(adoptAll) });
   const { fetch } = {
     fetch(input, init = undefined) {
@@ -121,7 +122,7 @@ function teachFetch(proxy) {
   Object.defineProperty(globalThis, "fetch", { ...Object.getOwnPropertyDescriptor(globalThis, "fetch"), value: fetch });
 }
 
-/** Returns the same agent with tunnels, or null for a dispatcher that a program chose for what it does. */
+/** Returns the same agent with tunnels, or null for a special dispatcher that a program chose on purpose. */
 function tunnelling(dispatcher, proxy) {
   const part = (name) => dispatcher[Object.getOwnPropertySymbols(dispatcher).find((symbol) => symbol.description === name)];
   const options = part("options");

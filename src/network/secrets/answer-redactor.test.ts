@@ -56,7 +56,7 @@ test("replaces the value in Basic credentials", async () => {
   }
 });
 
-test("removes the value from base64 of a text that contains it anywhere", async () => {
+test("removes the value from base64-encoded text, wherever it occurs", async () => {
   // The second one has pluses and slashes in base64 at every offset.
   const long = ["Zx81kQpW0vT5yLr7Nc2Md9Hs4Jg6Fb3A1e2X9", "??>>~~??>>~~??>>~~??>>~~??>>~~??>>~~?"];
   for (const value of long.flatMap((text) => [text, text.slice(1), text.slice(2)])) {
@@ -114,7 +114,7 @@ test("redacts a value at its own length if its placeholder has another", async (
   expect((await throughBody(redactor, [Buffer.from(`<${token}>`)])).toString()).toBe(`<${"*".repeat(token.length)}>`);
 });
 
-test("leaves no rest of two values with the same beginning, however they are cut", async () => {
+test("leaves no remainder of two values with a common prefix, however they are cut", async () => {
   const short = token.slice(0, 12);
   const stand = makePlaceholder(short, []);
   const redactor = redactorOf([

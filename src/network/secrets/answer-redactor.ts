@@ -12,9 +12,9 @@ export interface ReturningValue {
 }
 
 /**
- * Replaces values with their placeholders in whatever comes back, form by form, byte for byte: no length ever changes.
- * A value whose length differs from its placeholder's (because it was changed since, or was unknown when the
- * placeholder was created) becomes that many filler characters. Returns null if there is nothing to redact.
+ * Replaces values with their placeholders in answers, in every encoded form and without changing any length. If a
+ * value's length differs from its placeholder's (because it was changed since, or was unknown when the placeholder was
+ * created), filler characters of the value's length replace it. Returns null if there is nothing to redact.
  */
 export function createAnswerRedactor(values: readonly ReturningValue[]): AnswerRedactor | null {
   const replacing = compile(values);

@@ -52,7 +52,7 @@ test.each([
   expect(await filled(url, { TOKEN: gitSecret(hosts, more) })).toBe(answer);
 });
 
-test("gives git the first of two secrets for a host, and none that is not for git", async () => {
+test("gives git the first of a host's git secrets", async () => {
   const specs = { A: SecretSpec.parse({ hosts: ["x.com"] }), B: gitSecret(["x.com"]), C: gitSecret(["x.com"]) };
   expect(await filled("https://x.com/", specs)).toBe("x-access-token:placeholder-of-B");
 });
@@ -61,7 +61,7 @@ test("gives git nothing if the variable was emptied", async () => {
   expect(await filled("https://x.com/", { TOKEN: gitSecret(["x.com"]) }, { TOKEN: "" })).toBeNull();
 });
 
-test("sets no variables without a secret for git, and none with a placeholder", () => {
+test("sets no variables without a git secret, and never exposes a placeholder", () => {
   expect(gitCredentialEnv({ A: SecretSpec.parse({ hosts: ["x.com"] }) }, { A: "placeholder" })).toEqual({});
   expect(gitCredentialEnv({ A: gitSecret(["x.com"]) }, {})).toEqual({});
   expect(JSON.stringify(gitCredentialEnv({ A: gitSecret(["x.com"]) }, { A: "placeholder" }))).not.toContain("placeholder");

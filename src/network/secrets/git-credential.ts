@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { SecretSpec } from "../../contract/network/network.ts";
 
-/** A star in git's patterns is one label, in ours any number of them. */
+/** In git's patterns, a star matches one label; in ours, any number of labels. */
 const LABELS_BELOW_MAX = 4;
 const HTTPS_PORT = 443;
 

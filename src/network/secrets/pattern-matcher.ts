@@ -6,13 +6,13 @@ export interface PatternMatcher {
   readonly longest: number;
   readonly shortest: number;
   /**
-   * Returns the first complete match that begins at `from` or later and before `until`. Of several at the same place,
-   * the longest.
+   * Returns the first complete match that begins at `from` or later and before `until`. If several begin at the same
+   * place, returns the longest.
    */
   find(bytes: Buffer, from: number, until: number): PatternMatch | null;
   /**
-   * Returns the position of the earliest pattern that the end of the bytes cuts off, not before `from`, or the end if
-   * it cuts off no pattern.
+   * Returns the earliest position, not before `from`, of a pattern that the end of the bytes cuts off. Returns the end
+   * of the bytes if there is no such pattern.
    */
   unfinished(bytes: Buffer, from: number): number;
 }

@@ -8,7 +8,10 @@ import { createPatternMatcher, type PatternMatcher } from "./pattern-matcher.ts"
  */
 export interface Redactor {
   text(text: string): string;
-  /** Returns the same structure with every string and key redacted. Omits what is nested more deeply than the limit. */
+  /**
+   * Returns the same structure with every string and key redacted. Omits values that are nested more deeply than the
+   * limit.
+   */
   json<T>(value: T): T;
   /** Holds back only bytes that could be the beginning of a value. */
   stream(): Transform;
@@ -70,7 +73,7 @@ function markerFor(name: string, patterns: readonly string[]): string {
   return candidates.find(safe) ?? "…";
 }
 
-/** Checks whether an end of one is a beginning of the other. */
+/** Checks whether the end of one is the beginning of the other. */
 function touches(marker: string, pattern: string): boolean {
   for (let length = 1; length < marker.length; length++) {
     if (pattern.startsWith(marker.slice(-length)) || pattern.endsWith(marker.slice(0, length))) return true;

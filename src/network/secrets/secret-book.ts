@@ -12,8 +12,8 @@ import { secretUnavailable } from "./secret-unavailable.ts";
 import { createSecretValues, type SecretValues } from "./secret-values.ts";
 
 /**
- * Returns a file's text and its permission bits. Throws a `CaissonError`, whose message is visible inside, or another
- * error, of which only the `code` is.
+ * Returns a file's text and its permission bits. If it throws a `CaissonError`, the error's message is visible inside.
+ * Of any other error, only the `code` is visible.
  */
 export type ReadSecretFile = (path: string, limits: { bytesMax: number }) => Promise<{ text: string; mode: number }>;
 /** Returns the standard output of a program on the host. If it fails, throws like `ReadSecretFile`. */
@@ -56,14 +56,14 @@ export interface AnswerRedactor {
 }
 
 /**
- * The secrets of one sandbox. Values are fetched on first use, are kept only in memory, and are in no error. It cannot
- * see a placeholder in a request body (which is sent unchanged), or values that a server sends back compressed, split
- * over requests, encrypted or otherwise changed.
+ * The secrets of one sandbox. Values are fetched on first use, kept only in memory, and never included in an error. It
+ * cannot see a placeholder in a request body (which is sent unchanged), or values that a server sends back compressed,
+ * split over requests, encrypted or otherwise changed.
  */
 export interface SecretBook {
   /**
-   * The placeholders inside, by variable. Must be stored with the sandbox. Missing ones are created when this is first
-   * read, in the shape of the value if that is already known: after `check`, or from a variable.
+   * The placeholders inside, by variable. Must be stored with the sandbox. The first read creates the missing ones, in
+   * the shape of the value if the value is already known (after `check`, or from a variable).
    */
   readonly placeholders: Readonly<Record<string, string>>;
   /**
@@ -78,13 +78,13 @@ export interface SecretBook {
    */
   inject(head: RequestHead, to: SecretDestination): Promise<InjectionResult>;
   /**
-   * Returns a redactor for answers to requests that used these secrets. It replaces values that come back by
-   * placeholders, even those from before a change. Null if there is nothing to redact. The caller must request an
+   * Returns a redactor for answers to requests that used these secrets. It replaces returned values with their
+   * placeholders, including values from before a change. Null if there is nothing to redact. The caller must request an
    * uncompressed answer, because a compressed one cannot be searched.
    */
   answerRedactor(used: readonly string[]): AnswerRedactor | null;
   /**
-   * Takes effect at once: the next `inject` throws, and so does one that waits for the value. Unknown names are
+   * Takes effect at once: the next `inject` throws, and so does an `inject` that waits for the value. Unknown names are
    * ignored.
    */
   revoke(name: string): void;

@@ -1,8 +1,8 @@
 import { CaissonError } from "../../contract/error/error.ts";
 
 /**
- * Creates a denial with the reason `secret_unavailable`. Its message is visible inside the sandbox, so it names no
- * place on the host and nothing of the value.
+ * Creates a denial with the reason `secret_unavailable`. Its message is visible inside the sandbox, so it contains no
+ * path on the host and no part of the value.
  */
 export function secretUnavailable(name: string, why: string): CaissonError {
   return new CaissonError("denied", `the secret ${name} cannot be used: ${why}`, {

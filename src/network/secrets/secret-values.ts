@@ -20,7 +20,7 @@ export interface SecretValues {
   get(name: string): Promise<string>;
   /** Returns the newest known value, or one that is available without waiting, or null. */
   peek(name: string): string | null;
-  /** Returns the known values, newest first. One that was changed since may still come back. */
+  /** Returns the known values, newest first. Answers may still contain a value that was changed since. */
   known(name: string): readonly string[];
   /** Changes with each new value. */
   version(): number;
@@ -30,7 +30,7 @@ const SOURCE_BYTES_MAX = 65_536;
 const COMMAND_TIMEOUT_MS = 30_000;
 /** Files and commands are read again after this time, so that a changed value is used. */
 const VALUE_KEPT_MS = 60_000;
-/** A failing source is not asked for every request. */
+/** How long we remember a failure, so that we do not ask a failing source for every request. */
 const FAILURE_KEPT_MS = 5_000;
 const KNOWN_MAX = 4;
 

@@ -23,7 +23,7 @@ export function guestFolders(): SmallEntry[] {
   ];
 }
 
-/** Returns what goes into a sandbox before it starts: its user's account and home, and the workspace. */
+/** Returns the entries to create in a sandbox before it starts: its user's account and home, and the workspace. */
 export function accountEntries(options: { files: AccountFiles; workUid: number; sudo: boolean }): SmallEntry[] {
   const { files, workUid, sudo } = options;
   const root = { uid: 0, gid: 0 };

@@ -23,7 +23,7 @@ export const workspaceInside = "/workspace";
 export const labels = {
   sandbox: "caisson.sandbox",
   /**
-   * The state folder that the sandbox belongs to. Two of them may share an engine, and neither sweeps the other's
+   * The state folder that the sandbox belongs to. Two state folders may share an engine; neither sweeps the other's
    * sandboxes.
    */
   state: "caisson.state",
@@ -36,7 +36,7 @@ export const labels = {
   onlyFor: "caisson.only-for",
 } as const;
 
-/** Extra processes for the guest and its file workers. Sandboxed programs are held to `pids` by their uid. */
+/** Extra processes for the guest and its file workers. A limit on their uid holds sandboxed programs to `pids`. */
 const GUEST_PIDS = 64;
 const OPEN_FILES_MAX = 16_384;
 /** Podman's default exceeds what some machines allow. */
@@ -50,7 +50,8 @@ const guestCapabilities = ["SETUID", "SETGID", "SETPCAP", "KILL", "CHOWN"];
 const rootCapabilities = ["DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SYS_CHROOT", "NET_BIND_SERVICE"];
 
 /**
- * Files that the kernel shows only to the machine's root, which root inside is if the engine uses no user namespace.
+ * Files that the kernel shows only to the machine's root. If the engine uses no user namespace, root inside is that
+ * root.
  */
 const rootsPaths = ["kpagecgroup", "kpagecount", "kpageflags", "pagetypeinfo", "slabinfo", "vmallocinfo"].map((name) => `/proc/${name}`);
 const hiddenPaths = [...maskedPaths, ...rootsPaths];
@@ -72,7 +73,7 @@ export interface ContainerRequest {
   stateLabel: string;
   /** The profile's text for Docker, or the path of a file with it for Podman. */
   seccomp: string;
-  /** Host folders bound inside. `covered` lists the paths in one that appear empty. */
+  /** Host folders bound inside. `covered` lists the paths in the folder that appear empty. */
   binds: readonly FolderBind[];
   /** The host group that the guest joins to reach its socket's folder. */
   socketGroup: number | null;

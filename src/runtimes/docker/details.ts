@@ -38,7 +38,7 @@ export function stateLabelOf(stateDir: string): string {
 const UID_MIN = 20_000;
 const UID_COUNT = 40_000;
 
-/** Whether a uid that came with an image is in our range. It must never be that of a user of this machine. */
+/** Whether a uid that came with an image is in our range. Such a uid must never belong to a user of this machine. */
 export function isWorkUid(uid: number): boolean {
   return Number.isInteger(uid) && uid >= UID_MIN && uid < UID_MIN + UID_COUNT;
 }

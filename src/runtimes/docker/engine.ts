@@ -92,13 +92,13 @@ async function isSocket(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isSocket();
   } catch (error) {
-    // If we may not enter the folder, the connection attempt reports a clear error.
+    // If we cannot enter the folder, the connection attempt reports a clear error.
     return isErrno(error, "EACCES");
   }
 }
 
 async function askFacts(engine: Engine): Promise<EngineFacts> {
-  const [info, version] = await engine.call("reading what the engine can do", (docker) => Promise.all([docker.info(), docker.version()]));
+  const [info, version] = await engine.call("reading engine capabilities", (docker) => Promise.all([docker.info(), docker.version()]));
   const mountinfo = await readFile("/proc/self/mountinfo", "utf8");
   const { uid } = await stat(engine.socketPath);
   // systemd runs a user's services here, and lists the controllers delegated to them.

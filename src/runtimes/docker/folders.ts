@@ -36,7 +36,7 @@ export async function planFolders(options: PlanOptions & { forked: boolean }): P
   const owners = new Set(plans.flatMap((plan) => (plan.kind === "bound" ? (plan.ownerUid ?? []) : [])));
   if (owners.size > 1) {
     throw new CaissonError("unsupported", "one sandbox cannot have read-write folders of several owners", {
-      hint: "Give all but one as ro or overlay, or use the oci runtime: programs inside run with the id of one owner.",
+      hint: "Share all but one as ro or overlay, or use the oci runtime: programs inside run with the id of one owner.",
     });
   }
   return plans;
@@ -72,7 +72,7 @@ async function planFolder(mount: FolderMount, { spec, facts, reasons, state }: P
     case "overlay": {
       if (spec.template.kind === "snapshot") {
         throw new CaissonError("unsupported", `the snapshot already has files at ${target}, so no folder can be mounted there`, {
-          hint: "Leave out the folder, or give it as :rw or :ro.",
+          hint: "Leave out the folder, or share it as :rw or :ro.",
         });
       }
       return {

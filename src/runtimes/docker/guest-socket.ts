@@ -33,8 +33,8 @@ export async function guestIdentity(options: { facts: EngineFacts; socketPath: s
 
 /**
  * Creates the shared folder with the token that the guest will expect; the host's copy stays outside it. If the engine
- * runs as root and we do not, neither may act as the other, so the guest joins our group, which is returned. Sandboxed
- * programs never have it.
+ * runs as root and we do not, neither we nor the guest can act as the other. The guest then joins our group, which this
+ * function returns. Sandboxed programs are never in that group.
  */
 export async function makeSocketFolder(options: { sandboxFolder: string; guest: GuestIdentity }): Promise<{ group: number | null }> {
   const { sandboxFolder, guest } = options;
@@ -51,7 +51,7 @@ export async function makeSocketFolder(options: { sandboxFolder: string; guest: 
     return { group: null };
   }
   if (guest.uid !== 0) {
-    throw new CaissonError("unsupported", "the engine maps user ids to ones that you cannot share a folder with", {
+    throw new CaissonError("unsupported", "you cannot share a folder with the user ids that the engine maps to", {
       hint: "Run as root, use your own rootless engine, or use the oci runtime.",
     });
   }

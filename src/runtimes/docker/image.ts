@@ -63,7 +63,8 @@ export async function snapshotImage(options: { engine: Engine; id: string; state
 }
 
 /**
- * Returns all images that we created for one state folder. Filters by one label only: Podman finds nothing with two.
+ * Returns all images that we created for one state folder. Filters by one label only, because Podman finds no image if
+ * it filters by two.
  */
 export async function imagesOf(options: { engine: Engine; stateLabel: string }): Promise<ImageInfo[]> {
   const filters = JSON.stringify({ label: [`${labels.state}=${options.stateLabel}`] });
@@ -71,8 +72,8 @@ export async function imagesOf(options: { engine: Engine; stateLabel: string }):
 }
 
 /**
- * Describes an image. With `byNameAlone`, finds it only by a name that it has in the engine, and not by its id, which
- * may be that of another owner's snapshot. Throws as `findImage` does.
+ * Describes an image. With `byNameAlone`, looks only for names in the engine and not for ids, since an id may be that
+ * of another owner's snapshot. Throws as `findImage` does.
  */
 export async function inspectImage(engine: Engine, reference: string, { byNameAlone = false } = {}): Promise<EngineImage> {
   if (!imageName.test(reference) || (byNameAlone && parseImageReference(reference)?.kind !== "registry")) {

@@ -11,7 +11,7 @@ import { engineError, statusOf } from "./engine-error.ts";
 import { guestIdentity, makeSocketFolder, removeTokenInside, socketFolderIn } from "./guest-socket.ts";
 import { startContainer } from "./start-container.ts";
 
-/** Kills a sandbox's container, which stays with its files. */
+/** Kills a sandbox's container. The container and its files remain. */
 export async function killSandbox(docker: DockerContext, id: SandboxId): Promise<void> {
   const engine = await docker.engineFor(detailsOf(await docker.store.read(id)).engineSocket);
   await killContainer(engine, id);

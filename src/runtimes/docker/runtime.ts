@@ -40,9 +40,9 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     cgroupParent: options.cgroupParent ?? null,
     accountFiles: new Map(),
     ...createEngineCache(() => connectEngine(options)),
-    createFork: (spec, source) => announced(createSandbox(docker, { spec, fork: source })),
+    createFork: (spec, source) => announceCreated(createSandbox(docker, { spec, fork: source })),
   };
-  async function announced(creating: Promise<OwnedSandbox>): Promise<OwnedSandbox> {
+  async function announceCreated(creating: Promise<OwnedSandbox>): Promise<OwnedSandbox> {
     const sandbox = await creating;
     emitCreated(context.onEvent, sandbox.info);
     return sandbox;
@@ -54,7 +54,7 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     snapshotGrainMs: 1000,
     capabilities: async () => capabilitiesOf(await facts(), { defaultImage: docker.defaultImage }),
     probe: () => probeEngine(docker),
-    create: (spec, { signal } = {}) => announced(createSandbox(docker, { spec, signal })),
+    create: (spec, { signal } = {}) => announceCreated(createSandbox(docker, { spec, signal })),
     open: (id) => openSandbox(docker, id),
     salvage: (id, salvageOptions) => salvage(docker, id, salvageOptions),
     look: (id) => inspectSandbox(docker, id),

@@ -4,7 +4,7 @@ import { containerName } from "./container-config.ts";
 import type { Engine } from "./engine.ts";
 import { takeSocket } from "./guest-socket.ts";
 
-/** From the engine's report that the sandbox runs until the guest listens. */
+/** How long the guest may take to listen after the engine has reported that the sandbox runs. */
 const GUEST_START_MS = 20_000;
 
 /** Starts a sandbox's container and takes its guest's socket as soon as it exists. */

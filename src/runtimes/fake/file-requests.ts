@@ -42,7 +42,7 @@ export function fileRequests(wire: Wire): FileRequests {
   const { machine } = wire;
   const { files } = machine;
   const wireFile = (info: MemoryFileInfo) => ({ ...info, kind: kindNumbers[info.kind] });
-  const done = (stream: number) => wire.ok(stream, answers.nothing, {});
+  const confirm = (stream: number) => wire.ok(stream, answers.nothing, {});
   const handlers: Partial<Record<FrameName, (stream: number, payload: Buffer) => void>> = {
     STAT(stream, payload) {
       const { path, follow, user } = decodeFields("STAT", shapes.STAT, payload);
@@ -58,17 +58,17 @@ export function fileRequests(wire: Wire): FileRequests {
     MKDIR(stream, payload) {
       const { path, parents, mode, user } = decodeFields("MKDIR", shapes.MKDIR, payload);
       files.mkdir(path, { parents, mode: mode === 0 ? 0o755 : mode, uid: wire.uidOf(user) });
-      done(stream);
+      confirm(stream);
     },
     MOVE(stream, payload) {
       const { from, to, replace } = decodeFields("MOVE", shapes.MOVE, payload);
       files.move(from, to, { replace });
-      done(stream);
+      confirm(stream);
     },
     REMOVE(stream, payload) {
       const { path, recursive } = decodeFields("REMOVE", shapes.REMOVE, payload);
       files.remove(path, { recursive });
-      done(stream);
+      confirm(stream);
     },
     READ(stream, payload) {
       const { path, offset, length, user } = decodeFields("READ", shapes.READ, payload);
@@ -99,7 +99,7 @@ export function fileRequests(wire: Wire): FileRequests {
     TAR_OUT(stream, payload) {
       const { path, exclude, bytesMax, user } = decodeFields("TAR_OUT", shapes.TAR_OUT, payload);
       files.node(path);
-      done(stream);
+      confirm(stream);
       sendAll(wire, stream, packFromMemory(files, path, { exclude, bytesMax, uid: wire.uidOf(user) }));
     },
     WATCH(stream, payload) {
@@ -111,7 +111,7 @@ export function fileRequests(wire: Wire): FileRequests {
           wire.event(stream, { kind: watchNumbers[kind], path: changed, isDirectory });
       });
       wire.open(stream, { onFrame: (type) => type === "CANCEL" && stop(), onCancel: stop });
-      done(stream);
+      confirm(stream);
     },
   };
   return {

@@ -184,7 +184,7 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
   room.insides.add(inside);
   inside.once("close", () => room.insides.delete(inside));
   const { id } = room.info;
-  const unsupported = (what: "pause") => {
+  const refuseUnsupported = (what: "pause") => {
     throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${capabilities.reasons[what]}`);
   };
   return createGuestSandbox({
@@ -202,7 +202,7 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
         source: "host",
       }),
       condition: async () => room.condition,
-      pause: async () => unsupported("pause"),
+      pause: async () => refuseUnsupported("pause"),
       resume: async () => {},
       snapshot: async ({ name }) => keep(fake, room, { files: room.machine.files, name: name ?? null }),
       fork: async (options) => enter(fake, build(fake, forkedSpec(room.spec, options), room.machine.files.clone())),

@@ -133,20 +133,20 @@ function mknod(): CallRules[] {
  */
 function allButWords(values: readonly number[], index: number): SeccompArgument[] {
   const leave = (prefix: number, mask: number, bit: number): SeccompArgument[] => {
-    if (!values.some((value) => masked(value, mask) === prefix)) return [maskedEqual(index, mask, prefix)];
+    if (!values.some((value) => applyMask(value, mask) === prefix)) return [maskedEqual(index, mask, prefix)];
     return bit < 1 ? [] : [prefix, prefix + bit].flatMap((next) => leave(next, mask + bit, bit / 2));
   };
   return leave(0, 0, 2 ** 31);
 }
 
 /** JavaScript's `&` is signed. */
-function masked(value: number, mask: number): number {
+function applyMask(value: number, mask: number): number {
   return Number(BigInt(value) & BigInt(mask));
 }
 
 /**
- * Cores are limited to 1 byte, the only value that also keeps the machine's core handler from starting. A request for
- * another limit succeeds without effect: programs that request none would give up otherwise.
+ * Core dumps are limited to 1 byte, the only value that also keeps the machine's core handler from starting. A request
+ * for another limit succeeds without effect, because programs that turn off core dumps would otherwise give up.
  */
 function coreLimit(): CallRules[] {
   const RLIMIT_CORE = 4;

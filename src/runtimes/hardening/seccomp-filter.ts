@@ -2,7 +2,7 @@ import { CaissonError } from "../../contract/error/error.ts";
 import type { OciSeccomp, SeccompArgument, SeccompRule } from "./seccomp.ts";
 import { systemCallNumbers } from "./system-call-numbers.ts";
 
-/** Instructions of classic BPF, in which the kernel takes system-call filters. */
+/** Instructions of classic BPF, the format of the kernel's system-call filters. */
 const LOAD = 0x20;
 const AND = 0x54;
 const JUMP = 0x05;
@@ -85,8 +85,8 @@ function answerOf(rule: SeccompRule): number {
 }
 
 /**
- * A program written from its end to its start: jumps only go forward, so their targets already exist. A place is given
- * by its distance from the end.
+ * A program that is written from its end to its start. Jumps only go forward, so their targets already exist. Positions
+ * count from the end.
  */
 class ReverseProgram {
   #instructions: { code: number; yes: number; no: number; value: number }[] = [];
@@ -140,7 +140,7 @@ class ReverseProgram {
     return this.#jumpFar(JUMP_IF_AT_LEAST, among[middle]?.first ?? 0, { yes: upper, no: lower });
   }
 
-  /** Tries the rules in order. A call that matches none gets the answer for unknown calls. */
+  /** Tries the rules in order. A call that matches no rule gets the answer for unknown calls. */
   #byArguments(rules: readonly SeccompRule[], otherwise: number): number {
     let next = this.#put({ code: RETURN, yes: 0, no: 0, value: otherwise });
     for (const rule of rules.toReversed()) {

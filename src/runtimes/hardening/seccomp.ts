@@ -37,7 +37,7 @@ const architectures = {
 type Arch = keyof typeof architectures;
 
 export interface FilterOptions {
-  /** Whether a host folder is writable. Code inside then may not create set-user-id files. */
+  /** Whether a host folder is writable. If so, the filter keeps code inside from creating set-user-id files. */
   writesToHost: boolean;
 }
 

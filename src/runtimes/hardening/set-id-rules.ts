@@ -46,7 +46,7 @@ export function setIdRefusals(names: readonly string[]): SeccompRule[] {
       names: [name],
       action: "SCMP_ACT_ERRNO" as const,
       errnoRet: EPERM,
-      args: [masked(call.mode, bit, bit)],
+      args: [compareMasked(call.mode, bit, bit)],
     }));
   });
 }
@@ -56,7 +56,10 @@ function plainModes(rule: SeccompRule, name: string): SeccompRule[] {
   if (call === undefined) return [];
   const allow = (args: SeccompArgument[]): SeccompRule => ({ names: [name], action: "SCMP_ACT_ALLOW", args });
   if (rule.args !== undefined) return [allow(rule.args.map((arg) => (arg.index === call.mode ? alsoMasked(arg) : arg)))];
-  return [allow([masked(call.mode, SET_ID, 0)]), ...(call.flags === undefined ? [] : [allow([masked(call.flags, CREATING, 0)])])];
+  return [
+    allow([compareMasked(call.mode, SET_ID, 0)]),
+    ...(call.flags === undefined ? [] : [allow([compareMasked(call.flags, CREATING, 0)])]),
+  ];
 }
 
 function alsoMasked(arg: SeccompArgument): SeccompArgument {
@@ -64,6 +67,6 @@ function alsoMasked(arg: SeccompArgument): SeccompArgument {
   return { ...arg, value: arg.value | SET_ID };
 }
 
-function masked(index: number, mask: number, value: number): SeccompArgument {
+function compareMasked(index: number, mask: number, value: number): SeccompArgument {
   return { index, value: mask, valueTwo: value, op: "SCMP_CMP_MASKED_EQ" };
 }

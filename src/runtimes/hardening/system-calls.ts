@@ -1,7 +1,7 @@
 /**
  * Every system call that we reviewed, grouped by purpose. `allowed` calls work, `refused` ones fail with EPERM,
- * `absent` ones with ENOSYS. Calls in none of the lists are newer and also fail with ENOSYS, as on an older kernel, so
- * programs fall back. A group with `only` contains names that exist only on that processor.
+ * `absent` ones with ENOSYS. Unlisted calls are newer and also fail with ENOSYS, as on an older kernel, so programs
+ * fall back. A group with `only` contains names that exist only on that processor.
  */
 export interface CallGroup {
   readonly why: string;

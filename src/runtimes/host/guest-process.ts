@@ -67,13 +67,13 @@ export function startGuest(options: { guestPath: string; dir: string; id: string
 
 /**
  * Kills every process of a sandbox: guests in this folder, their descendants, and processes with the sandbox's mark.
- * Resolves when none is alive.
+ * Resolves when all of them are dead.
  */
 export async function killEverything(dir: string, id: string): Promise<void> {
   for (let round = 0; round < KILL_ROUNDS; round += 1) {
     const live = processesOf(dir, id);
     if (live.length === 0) return;
-    // Stopped first, so that none starts new processes while others are being killed.
+    // Stop all of them first, so that they cannot start new processes while we kill them.
     for (const pid of live) signalQuietly(pid, "SIGSTOP");
     for (const pid of processesOf(dir, id)) signalQuietly(pid, "SIGKILL");
     await delay(KILL_PAUSE_MS);

@@ -93,7 +93,7 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
 async function create(host: HostContext, requestedSpec: SandboxConfig, options: { signal?: AbortSignal }): Promise<OwnedSandbox> {
   const { store } = host;
   const spec = checkedSpec(requestedSpec, host);
-  if (options.signal?.aborted) throw cancelled(options.signal.reason);
+  if (options.signal?.aborted) throw cancelledError(options.signal.reason);
   const owner = store.thisProcess();
   const record: SandboxRecord = {
     id: store.newId(),
@@ -117,7 +117,7 @@ async function create(host: HostContext, requestedSpec: SandboxConfig, options: 
     const guest = startGuest({ guestPath: host.guestPath, dir: realPath(dir), id, uid, gid, home: homedir });
     const connecting = connectGuest({ socketPath: join(dir, SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS, waitForSocket: true });
     void ignore(connecting, "awaited below");
-    connection = await Promise.race([connecting, guest.failed, aborted(options.signal)]);
+    connection = await Promise.race([connecting, guest.failed, rejectOnAbort(options.signal)]);
     const running: SandboxRecord = { ...record, state: "running", owner: spec.keep ? null : owner, details: { guestPid: guest.pid } };
     await store.write(running);
     options.signal?.throwIfAborted();
@@ -126,7 +126,7 @@ async function create(host: HostContext, requestedSpec: SandboxConfig, options: 
   } catch (error) {
     connection?.close();
     await destroy(host, id, null);
-    throw options.signal?.aborted ? cancelled(error) : error;
+    throw options.signal?.aborted ? cancelledError(error) : error;
   }
 }
 
@@ -147,7 +147,7 @@ function sandboxOver(host: HostContext, record: SandboxRecord, connection: Guest
 
 function wallOf(host: HostContext, { id, details }: SandboxRecord, connection: GuestConnection): Wall {
   const guest = z.object({ guestPid: z.int().positive() }).safeParse(details);
-  const unsupported = (what: "pause" | "snapshot") => {
+  const refuseUnsupported = (what: "pause" | "snapshot") => {
     throw new CaissonError("unsupported", `the host runtime cannot ${what}: ${hostCapabilities.reasons[what]}`, {
       hint: "Use the oci runtime.",
     });
@@ -159,11 +159,11 @@ function wallOf(host: HostContext, { id, details }: SandboxRecord, connection: G
       return { cpuMs: null, memoryBytes: null, memoryKills: null, processes, diskBytes: null, source: "guest" };
     },
     condition: async () => (guest.success ? conditionOfProcess({ pid: guest.data.guestPid }) : "unknown"),
-    pause: async () => unsupported("pause"),
+    pause: async () => refuseUnsupported("pause"),
     // Nothing could have paused it.
     resume: async () => {},
-    snapshot: async () => unsupported("snapshot"),
-    fork: async () => unsupported("snapshot"),
+    snapshot: async () => refuseUnsupported("snapshot"),
+    fork: async () => refuseUnsupported("snapshot"),
     async release() {
       await host.store.write({ ...(await host.store.read(id)), owner: null });
     },
@@ -231,11 +231,11 @@ async function shutDown(connection: GuestConnection): Promise<void> {
   clearTimeout(timer);
 }
 
-function cancelled(cause: unknown): CaissonError {
+function cancelledError(cause: unknown): CaissonError {
   return new CaissonError("cancelled", "sandbox creation was cancelled", { cause });
 }
 
-function aborted(signal: AbortSignal | undefined): Promise<never> {
+function rejectOnAbort(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_resolve, reject) => signal?.addEventListener("abort", () => reject(signal.reason), { once: true }));
 }
 

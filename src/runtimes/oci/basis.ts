@@ -22,7 +22,7 @@ export async function findBasis(oci: OciContext, spec: SandboxConfig, options: {
   const { template } = spec;
   switch (template.kind) {
     case "host":
-      return cached(oci, spec, () => hostBasis(oci, spec));
+      return reuseBasis(oci, spec, () => hostBasis(oci, spec));
     case "image":
       return imageBasis(oci, spec, { reference: template.reference, signal: options.signal });
     case "snapshot":
@@ -30,7 +30,7 @@ export async function findBasis(oci: OciContext, spec: SandboxConfig, options: {
   }
 }
 
-/** Our own few entries in every root: the guest's mount point, and `sudo`, which is on PATH if root is allowed. */
+/** The entries that we add to every root: the guest's mount point, and `sudo`, which is on PATH if root is allowed. */
 const ours = {
   folders: [
     { path: "/.caisson", mode: 0o755, owner: "root" as const },
@@ -47,7 +47,7 @@ const ours = {
 const BASIS_FRESH_MS = 5_000;
 const BASES_MAX = 64;
 
-async function cached(oci: OciContext, spec: SandboxConfig, make: () => Promise<Basis>): Promise<Basis> {
+async function reuseBasis(oci: OciContext, spec: SandboxConfig, make: () => Promise<Basis>): Promise<Basis> {
   const key = JSON.stringify([spec.allowRoot, sharedFolders(spec).map(({ path }) => path)]);
   const known = oci.bases.get(key);
   const now = performance.now();
@@ -115,7 +115,7 @@ async function snapshotBasis(oci: OciContext, spec: SandboxConfig, id: SnapshotI
     workspace.kind === "folder" &&
     before.workspace.kind === "folder" &&
     workspace.access === "overlay" &&
-    // A layer that outlives the sandbox lies over the folder itself, and is compared with it.
+    // A layer that outlives the sandbox is mounted over the folder itself, and is compared with it.
     workspace.layer === undefined &&
     workspace.path === before.workspace.path;
   const { PATH, ...env } = basis.env;

@@ -16,8 +16,8 @@ const RootPlan = z.object({
       writable: z.boolean(),
       layers: z.array(z.string()),
       /**
-       * How file owners appear inside: with the same ids as outside (`sandbox`), or with the folder owner's files as
-       * those of the sandbox's user, for the workspace's repository (`repository`) and for further folders (`mount`).
+       * How file owners appear inside. `sandbox`: with the same ids as outside. `repository` (for the workspace's
+       * repository) and `mount` (for other folders): the folder owner's files belong to the sandbox's user.
        */
       ids: z.enum(["sandbox", "repository", "mount"]).default("sandbox"),
     }),
@@ -54,7 +54,7 @@ export const OciDetails = z.object({
    * one thaws the sandbox.
    */
   frozenBy: ProcessIdentity.nullable().default(null),
-  /** The start of the sandbox's own id range. Null for the common range, the only one in earlier versions. */
+  /** The start of the sandbox's own id range. Null for the shared range, which earlier versions always used. */
   firstId: z.int().positive().nullable().default(null),
   /** Whether the sandbox was started in advance and has no user yet. */
   waiting: z.boolean(),

@@ -93,7 +93,7 @@ function atLeast(version: OciVersion, [major, minor, patch]: readonly [number, n
 
 export interface KnownFlaw {
   ids: string[];
-  /** What the flaw allows, and what that means here. */
+  /** What the flaw allows, and how it affects Caisson. */
   meaning: string;
   fixedIn: string;
 }

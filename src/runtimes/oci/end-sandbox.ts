@@ -48,8 +48,8 @@ function noteEnding(oci: OciContext, record: SandboxRecord): void {
 }
 
 /**
- * Ends a sandbox of which only the id is known, by the guest pid that the launcher wrote and the groups of that name.
- * The folder stays.
+ * Ends a sandbox that we know only by its id, using the guest pid that the launcher wrote and the groups that have the
+ * id as their name. The folder stays.
  */
 export async function endUnrecorded(oci: OciContext, id: SandboxId): Promise<void> {
   const cgroups = cgroupFolders(oci.cgroups().parents, oci.cgroupName, id);
@@ -71,7 +71,7 @@ async function endProcesses(oci: OciContext, id: SandboxId, { guest, cgroups }: 
   const ready = processesGone(oci, { guest, cgroups });
   if (paths().length > 0) return await removeFilesWhen(oci, { ready, paths });
   await ready;
-  // The launcher was killed only now, so it may have created some in the meantime.
+  // Look again: the launcher may have created some before it was killed just now.
   await removeFiles(oci, paths());
 }
 
@@ -83,7 +83,7 @@ async function processesGone(oci: OciContext, { guest, cgroups }: Ended): Promis
 }
 
 /**
- * Reads the guest pid that the launcher writes before the guest may do anything. The record follows later, or never if
+ * Reads the guest pid, which the launcher writes before it releases the guest. The record follows later, or never if
  * its writer dies.
  */
 function writtenDown(folder: string): OciDetails["guest"] {

@@ -103,7 +103,10 @@ function plainDisk(spec: LimitedConfig, ability: LimitAbility): number | null {
   return diskBytes;
 }
 
-/** Limits a workspace that outlives its sandbox with a disk that outlives it too. The disk keeps its original size. */
+/**
+ * Limits a workspace that outlives its sandbox, by a disk that also outlives the sandbox. The disk keeps its original
+ * size.
+ */
 function layerDisk(
   requestedBytes: number | undefined,
   { ability, layer, warnings }: { ability: LimitAbility; layer: LayerState; warnings: string[] },

@@ -47,8 +47,8 @@ export async function thawAfterDeath(oci: OciContext, record: SandboxRecord): Pr
 }
 
 /**
- * Returns the guest's condition as the host sees it, without asking the guest. Being frozen for a copy of its files
- * does not count: that ends without help.
+ * Returns the guest's condition as the host sees it, without asking the guest. A freeze for copying files does not
+ * count: it ends without intervention.
  */
 export async function conditionOf(oci: OciContext, id: SandboxId, { guest, cgroups }: OciDetails): Promise<GuestCondition> {
   const condition = guest === null ? "unknown" : conditionOfProcess(guest);

@@ -15,7 +15,7 @@ let stateDir: string;
 let runtime: OciRuntime;
 const create = (input: SandboxConfigInput = {}) => runtime.create(spec(input));
 
-/** Covers what one sandbox could reach or exhaust of another's. */
+/** Covers the resources of a sandbox that another one could reach or exhaust. */
 describe.skipIf(!asRoot)("neighboring sandboxes", () => {
   beforeEach(() => {
     base = mkdtempSync(join(tmpdir(), "caisson-test-"));
@@ -48,10 +48,11 @@ describe.skipIf(!asRoot)("neighboring sandboxes", () => {
     return (details as OciDetails).firstId ?? Number.NaN;
   };
 
-  it("have separate ids on the host, and no keyrings, of which an id may have 200", async () => {
+  it("have separate ids on the host, and use no keyrings", async () => {
     const sandboxes = await Promise.all([create(), create(), create()]);
     const starts = sandboxes.map(({ id }) => firstIdOf(id));
     expect(new Set(starts).size).toBe(3);
+    // The kernel allows each id only 200 keys.
     const keys = readFileSync("/proc/key-users", "latin1");
     for (const [index, sandbox] of sandboxes.entries()) {
       const { text } = await sh(sandbox, "cat /proc/self/uid_map");
@@ -108,7 +109,7 @@ describe.skipIf(!asRoot)("neighboring sandboxes", () => {
     const search = "find /workspace -name log.db -o -name guest.sock -o -name token -o -name sandbox.json; cat mine";
     const tamper = "touch .local/state/caisson/x && echo wrote; mv .local moved && echo moved; rm -rf .local; find . -name log.db";
 
-    it("is shared without it, as root and as the user, with any access", async () => {
+    it("is shared without the state folder, as root and as the user, with any access", async () => {
       for (const access of ["overlay", "ro", "rw"] as const) {
         await using sandbox = await create({ workspace: { kind: "folder", path: home, access }, allowRoot: true });
         expect({ access, found: (await sh(sandbox, search)).text }).toEqual({ access, found: "mine" });
@@ -121,7 +122,7 @@ describe.skipIf(!asRoot)("neighboring sandboxes", () => {
       expect(readdirSync(home).sort()).toEqual([".local", "mine"]);
     });
 
-    it("does not show it in a pooled sandbox, or under a folder moved in a layer", async () => {
+    it("hides the state folder in pooled sandboxes, and under moved folders", async () => {
       await runtime[Symbol.asyncDispose]();
       runtime = createOciRuntime({ stateDir, guestPath }, { ...settings, pool: { sandboxes: 1 } });
       await runtime.warm();
@@ -143,7 +144,7 @@ describe.skipIf(!asRoot)("neighboring sandboxes", () => {
       }
     });
 
-    it("is shared without it even if a mount shows it a second time", async () => {
+    it("is shared without the state folder even if a mount shows it again", async () => {
       mkdirSync(join(home, "again"));
       mkdirSync(join(home, "part"));
       const program = `

@@ -41,7 +41,7 @@ export interface OciContext {
   /** Throws `unavailable`. */
   identity(): Identity;
   cgroups(): CgroupParents;
-  /** Stops asking the user's systemd for groups. Every limit that is missing then gives the reason. */
+  /** Stops asking the user's systemd for groups. Messages about missing limits then include the reason. */
   doWithoutScopes(reason: string): void;
   readonly migration: QuickMigration;
   /** The name of our folder in each hierarchy, which differs between state folders. */

@@ -21,9 +21,12 @@ import { type Started, type StartOptions, startSandbox } from "./start-sandbox.t
 
 /** Sandboxes and namespaces that wait for a caller. They are removed with this process, or by the next sweep. */
 export interface Pool {
-  /** Gives a waiting sandbox the spec's limits and workspace. Starts a new one if none is waiting or suitable. */
+  /** Gives a waiting sandbox the spec's limits and workspace. Starts a new sandbox if no waiting one is suitable. */
   take(options: StartOptions): Promise<Started>;
-  /** Postpones a scheduled refill while a sandbox ends, as for a first command, unless none is waiting. */
+  /**
+   * Postpones a scheduled refill for the end of a sandbox, as for a first command. Does nothing if no sandbox is
+   * waiting.
+   */
   giveWay(): void;
   size(): PoolSize;
   /** Resolves when the pool is full, or when filling it has failed. */

@@ -5,8 +5,8 @@ import type { Basis } from "./details.ts";
 
 /**
  * Adds the repository of a workspace that is a linked work tree, where git inside looks for it. It is copy-on-write, so
- * git's changes inside do not reach the host. A repository from a snapshot is used only while it is still the
- * workspace's. `problem` says why git will not work inside.
+ * git's changes inside do not reach the host. A repository from a snapshot is used only if it is still the workspace's
+ * repository. `problem` says why git will not work inside.
  */
 export function withRepository(basis: Basis, spec: SandboxConfig, state: () => StateView): { basis: Basis; problem: string | null } {
   const found = spec.workspace.kind === "folder" ? linkedRepository(spec.workspace.path) : { kind: "none" as const };

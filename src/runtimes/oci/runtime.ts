@@ -66,7 +66,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     emitCreated(context.onEvent, infoOf(started.record));
     return wrap(started);
   };
-  /** Like a pooled sandbox, it belongs to no user: it takes no room, and no list has it. */
+  /** Like a pooled sandbox, it belongs to no user: it counts toward no limit and appears in no list. */
   const createForProbe = async (spec: SandboxConfig) => wrap(await startSandbox(oci, { spec, waiting: true }), () => {});
 
   const forkFrom = async (snapshot: string, spec: SandboxConfig): Promise<OwnedSandbox> => {

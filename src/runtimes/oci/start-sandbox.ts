@@ -212,7 +212,7 @@ async function launchOnce(
   }
 }
 
-/** OCI runtimes that would create a keyring for each sandbox, of which an id may have 200. */
+/** OCI runtimes that would create a keyring for each sandbox. The kernel allows 200 keyrings per id. */
 const keepsKeyring: ReadonlySet<string> = new Set(["crun", "runc"]);
 
 /**

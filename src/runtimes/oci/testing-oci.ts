@@ -19,7 +19,7 @@ export const sh = async (sandbox: OwnedSandbox, script: string, user?: string) =
 export const recordIn = (stateDir: string, id: string) =>
   JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8")) as SandboxRecord;
 
-/** Returns whatever sandboxes could leave on the host. */
+/** Returns everything that sandboxes could leave on the host. */
 export function remainsOf(stateDir: string) {
   const oci = createOciContext({ stateDir, guestPath }, settings);
   const groups = oci.cgroups().parents.flatMap(({ dir }) => {

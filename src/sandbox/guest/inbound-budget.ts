@@ -2,8 +2,8 @@
 const WIDE_MAX = 32;
 
 /**
- * Limits the memory that all connections from inside take together: programs inside open as many as they may, and the
- * host may be slow to read them.
+ * Limits the memory that all connections from inside take together: programs inside can open as many as the guest
+ * accepts, and the host may be slow to read them.
  */
 export class InboundBudget {
   #open = 0;

@@ -185,8 +185,8 @@ export class Link {
       try {
         parser.push(chunk);
       } catch (error) {
-        const unexpected = () => new CaissonError("internal", "a frame from the guest could not be handled", { cause: error });
-        this.#shutDown(error instanceof CaissonError ? error : unexpected());
+        const unexpectedError = () => new CaissonError("internal", "a frame from the guest could not be handled", { cause: error });
+        this.#shutDown(error instanceof CaissonError ? error : unexpectedError());
       }
     };
     if (reader === undefined) socket.on("data", receive);

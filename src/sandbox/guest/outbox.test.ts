@@ -26,7 +26,7 @@ function slowSocket() {
 
 const tick = () => new Promise<void>((resolve) => process.nextTick(resolve));
 
-test("sends the first work of a turn when that work ends, and the rest together", async () => {
+test("sends a turn's first piece at the end of its tick, and batches the rest", async () => {
   const { socket, writes, take } = slowSocket();
   const outbox = new Outbox(socket);
   await turn();

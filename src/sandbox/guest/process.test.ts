@@ -62,7 +62,7 @@ test("does not ask an older guest to keep the last output", async () => {
   expect(peer.seen).toEqual([]);
 });
 
-test("detaches a reader that does not follow at the end of the output so far", async () => {
+test("detaches a reader without `follow` at the end of the current output", async () => {
   const attaching = connection.attach({ ref: "r" }, { follow: false });
   const { stream } = await peer.next("ATTACH");
   peer.started(stream, "r", { existing: true, stdoutBytes: 103, stderrBytes: 2 });

@@ -108,7 +108,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
         return false;
       case frameCode.ERROR:
         // Another stream attached to the process and took over.
-        this.#letGo(errorFromGuest(`listening to process ${this.ref}`, payload));
+        this.#settleWith(errorFromGuest(`listening to process ${this.ref}`, payload));
         return true;
       default:
         throw protocolError(`${frameName(type)} on the stream of a process`);
@@ -133,7 +133,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     }
     const outcome = this.#lostOutcome();
     this.#observer.onEnded?.(outcome);
-    this.#letGo(error, outcome);
+    this.#settleWith(error, outcome);
   }
 
   discardOutput(): void {
@@ -183,7 +183,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     }
     this.takeFrames((frame) => this.#link.send(frame));
     this.#link.cancel(this.#stream, encodeFrame("CANCEL", this.#stream));
-    this.#letGo(new CaissonError("gone", `this handle of process ${this.ref} was detached`));
+    this.#settleWith(new CaissonError("gone", `this handle of process ${this.ref} was detached`));
   }
 
   takeFrames(send: (frame: Buffer) => void): void {
@@ -269,7 +269,7 @@ export class GuestProcess implements Process, StreamHandler, LazySource {
     this.#resolveEnded(this.#outcome);
   }
 
-  #letGo(why: CaissonError, outcome = this.#lostOutcome()): void {
+  #settleWith(why: CaissonError, outcome = this.#lostOutcome()): void {
     if (this.#settled) return;
     this.#settled = true;
     clearTimeout(this.#late);

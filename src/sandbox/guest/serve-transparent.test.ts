@@ -96,7 +96,7 @@ describe("serving every address", () => {
 
   const lies: Record<string, (streams: Map<string, number>) => void> = {
     "a connection without a destination": () => peer.sendFields("ACCEPTED", 2, shapes.ACCEPTED, { port: 80 }),
-    "a destination that is no address": () => acceptFor(2, 80, "example.com"),
+    "a destination that is not an address": () => acceptFor(2, 80, "example.com"),
     "an address with a zone": () => acceptFor(2, 80, "fe80::1%eth0"),
     "another port than the one it listens on": () => acceptFor(2, 80, "192.0.2.1", 443),
     "a datagram without a token": (streams) => peer.send("DATAGRAM", streams.get("2 53") as number, Buffer.alloc(3)),

@@ -51,7 +51,7 @@ async function* entriesOf(bytes: ReturnType<typeof createByteReader>): AsyncGene
     const padding = (BLOCK - (header.size % BLOCK)) % BLOCK;
     const meta = metaKinds[header.type];
     if (meta !== undefined) {
-      if (header.size > EXTENDED_BYTES_MAX) throw broken("an extended header is too long");
+      if (header.size > EXTENDED_BYTES_MAX) throw brokenArchiveError("an extended header is too long");
       const data = await bytes.take(header.size);
       await bytes.take(padding);
       // A global header describes the whole archive and must not set anything that is used here.
@@ -96,7 +96,7 @@ const kinds: Record<string, RawTarKind> = {
 function parseHeader(block: Buffer): Header {
   let sum = 0;
   for (let index = 0; index < BLOCK; index += 1) sum += index >= 148 && index < 156 ? 32 : (block[index] ?? 0);
-  if (sum !== number(block, 148, 8)) throw broken("a header's checksum is wrong");
+  if (sum !== number(block, 148, 8)) throw brokenArchiveError("a header's checksum is wrong");
   const prefix = block.toString("latin1", 257, 262) === "ustar" && block[262] === 0 ? cut(block.subarray(345, 500)) : "";
   const name = cut(block.subarray(0, 100));
   return {
@@ -116,12 +116,12 @@ function entryOf(header: Header, extended: Record<string, string>): Omit<RawTarE
     throw new CaissonError("unsupported", "the archive contains sparse files", { hint: "Create it without `--sparse`." });
   }
   const kind = kinds[header.type];
-  if (kind === undefined) throw broken(`an entry has the unknown kind ${JSON.stringify(header.type)}`);
+  if (kind === undefined) throw brokenArchiveError(`an entry has the unknown kind ${JSON.stringify(header.type)}`);
   const name = extended.path ?? header.name;
   const linkName = extended.linkpath ?? header.linkName;
   if (name.length > NAME_BYTES_MAX || linkName.length > NAME_BYTES_MAX)
     throw new CaissonError("unsafe", `the archive contains a name longer than ${NAME_BYTES_MAX} bytes`);
-  if (name.includes("\0") || linkName.includes("\0")) throw broken("a name contains NUL");
+  if (name.includes("\0") || linkName.includes("\0")) throw brokenArchiveError("a name contains NUL");
   const size = kind === "file" ? count(extended.size, header.size) : 0;
   return {
     name,
@@ -139,13 +139,13 @@ function entryOf(header: Header, extended: Record<string, string>): Omit<RawTarE
 function count(text: string | undefined, otherwise: number): number {
   if (text === undefined) return otherwise;
   const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(value)) throw broken("an extended header contains an invalid number");
+  if (!Number.isSafeInteger(value)) throw brokenArchiveError("an extended header contains an invalid number");
   return value;
 }
 
 /** Parses a time; times before 1970 become 0. */
 function milliseconds(text: string): number {
-  if (!/^-?\d{1,12}(\.\d{1,20})?$/.test(text)) throw broken("an extended header contains an invalid time");
+  if (!/^-?\d{1,12}(\.\d{1,20})?$/.test(text)) throw brokenArchiveError("an extended header contains an invalid time");
   return Math.max(0, Math.round(Number(text) * 1000));
 }
 
@@ -159,10 +159,11 @@ function parsePax(data: Buffer): Record<string, string> {
   while (at < data.length) {
     const space = data.indexOf(32, at);
     const length = space < 0 || space - at > 8 ? Number.NaN : Number(data.toString("latin1", at, space));
-    if (!Number.isInteger(length) || length <= space - at + 1 || at + length > data.length) throw broken("an extended header is damaged");
+    if (!Number.isInteger(length) || length <= space - at + 1 || at + length > data.length)
+      throw brokenArchiveError("an extended header is damaged");
     const record = data.toString("latin1", space + 1, at + length - 1);
     const equals = record.indexOf("=");
-    if (equals < 1 || data[at + length - 1] !== 10) throw broken("an extended header is damaged");
+    if (equals < 1 || data[at + length - 1] !== 10) throw brokenArchiveError("an extended header is damaged");
     const key = record.slice(0, equals);
     // Unused records are dropped, because an archive could have any number of such headers before an entry.
     if (usedRecords.has(key)) records[key] = record.slice(equals + 1);
@@ -176,10 +177,10 @@ function number(block: Buffer, offset: number, length: number): number {
   const first = block[offset] ?? 0;
   if ((first & 0x80) !== 0) {
     // Base 256, for values that do not fit into octal digits; negative values are meaningless here.
-    if (first !== 0x80) throw broken("a number is negative or too large");
+    if (first !== 0x80) throw brokenArchiveError("a number is negative or too large");
     let value = 0;
     for (let index = offset + 1; index < offset + length; index += 1) value = value * 256 + (block[index] ?? 0);
-    if (!Number.isSafeInteger(value)) throw broken("a number is too large");
+    if (!Number.isSafeInteger(value)) throw brokenArchiveError("a number is too large");
     return value;
   }
   const digits = block
@@ -187,7 +188,7 @@ function number(block: Buffer, offset: number, length: number): number {
     .replace(/\0.*$/s, "")
     .trim();
   if (digits === "") return 0;
-  if (!/^[0-7]+$/.test(digits)) throw broken("a number has invalid digits");
+  if (!/^[0-7]+$/.test(digits)) throw brokenArchiveError("a number has invalid digits");
   return Number.parseInt(digits, 8);
 }
 
@@ -198,7 +199,7 @@ function cut(bytes: Buffer): string {
 
 const isEmpty = (block: Buffer) => block.every((byte) => byte === 0);
 
-function broken(what: string): CaissonError {
+function brokenArchiveError(what: string): CaissonError {
   return new CaissonError("invalid", `invalid tar archive: ${what}`);
 }
 
@@ -227,7 +228,7 @@ function createByteReader(source: AsyncIterable<Uint8Array>) {
     while (got < length) {
       if (!(await more())) {
         if (got === 0 && options?.endAllowed === true) return null;
-        throw broken("it ends too early");
+        throw brokenArchiveError("it ends too early");
       }
       const part = pull(length - got);
       parts.push(part);
@@ -239,7 +240,7 @@ function createByteReader(source: AsyncIterable<Uint8Array>) {
     take,
     async *stream(left: { value: number }): AsyncGenerator<Uint8Array> {
       while (left.value > 0) {
-        if (!(await more())) throw broken("it ends too early");
+        if (!(await more())) throw brokenArchiveError("it ends too early");
         const part = pull(left.value);
         left.value -= part.length;
         yield part;

@@ -38,14 +38,14 @@ export function unverifiable(reason: string): NotTried {
   return { notTried: "unverifiable", reason };
 }
 
-export function declared(reason: string): NotTried {
+export function notTriedAsDeclared(reason: string): NotTried {
   return { notTried: "declared", reason };
 }
 
 /** Tries one claim. Never throws: an attack that fails unexpectedly proves nothing, and counts as failed. */
 export function tryClaim(claim: Claim, context: AttackContext): Promise<Verdict> {
   return verdictOf(claim, {
-    // One that waits goes through several timeouts of the product, and runs beside the other claims.
+    // A waiting claim takes several of the product's timeouts, and runs in parallel with the other claims.
     observe: () =>
       context.within(`claim ${claim.id}`, claim.observe(context), claim.waits === true ? 4 * context.patienceMs : context.patienceMs),
     judge: (seen) => claim.judge(seen, context),

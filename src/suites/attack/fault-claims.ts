@@ -63,7 +63,7 @@ export const faultClaims: Claim[] = [
   }),
 ];
 
-/** Not without a wall, where the program could reach the whole machine. */
+/** Must not run without a wall, where the program could reach the whole machine. */
 async function observeStopper(context: AttackContext) {
   if (context.capabilities.isolation === 0) return unverifiable("without a wall, this would stop the machine itself");
   const sandbox = await context.create();

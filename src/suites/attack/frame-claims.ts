@@ -8,7 +8,7 @@ import { connectGuest, type GuestConnection } from "../../sandbox/guest/connecti
 import { encodeFields, shapes } from "../../sandbox/guest/fields.ts";
 import { createFrameParser, encodeFrame, FRAME_HEADER_BYTES, frameCode } from "../../sandbox/guest/frame.ts";
 import type { AttackContext } from "./attack-context.ts";
-import { type Claim, declared, defineClaim, type NotTried } from "./claim.ts";
+import { type Claim, defineClaim, type NotTried, notTriedAsDeclared } from "./claim.ts";
 import { pings } from "./isolation-claims.ts";
 
 const MIB = 1024 * 1024;
@@ -29,7 +29,7 @@ function header(length: number, type: number, stream: number, flags = 0): Buffer
   return bytes;
 }
 
-const started = () => encodeFields("STARTED", 1, shapes.STARTED, { ref: "evil", pid: 7 });
+const startedFrame = () => encodeFields("STARTED", 1, shapes.STARTED, { ref: "evil", pid: 7 });
 const endedFrame = () => encodeFields("ENDED", 1, shapes.ENDED, { kind: 1, exitCode: 0, stdoutBytes: 0, stderrBytes: 0 });
 const output = () => {
   const raw = Buffer.alloc(10);
@@ -50,17 +50,17 @@ const hostileFrames: Record<string, Buffer> = {
   "a type only the host may send": header(0, frameCode.SPAWN, 1),
   "flags that are not zero": header(0, frameCode.OK, 1, 3),
   "a reply to an id that was never used": encodeFrame("OK", 4_711),
-  "two ends": Buffer.concat([started(), endedFrame(), endedFrame()]),
-  "output after the end": Buffer.concat([started(), endedFrame(), output()]),
+  "two ends": Buffer.concat([startedFrame(), endedFrame(), endedFrame()]),
+  "output after the end": Buffer.concat([startedFrame(), endedFrame(), output()]),
   "output before the start": output(),
-  "output at an offset that was never reached": Buffer.concat([started(), outputAt(1_000_000)]),
-  "a connection to an unserved port": accepted(),
+  "output at an offset that was never reached": Buffer.concat([startedFrame(), outputAt(1_000_000)]),
+  "a connection to an unserved port": acceptedFrame(),
   "a datagram that nothing requested": encodeFrame("DATAGRAM", 1, Buffer.alloc(8)),
   "bytes on a stream that it never opened": encodeFrame("DATA", 2, Buffer.alloc(8)),
   "a field that exceeds its payload": Buffer.concat([header(5, frameCode.STARTED, 1), Buffer.from([1, 0xff, 0xff, 0xff, 0x7f])]),
 };
 
-function accepted(): Buffer {
+function acceptedFrame(): Buffer {
   return encodeFields("ACCEPTED", 2, shapes.ACCEPTED, { port: 80 });
 }
 
@@ -134,7 +134,7 @@ function hasGuest(context: AttackContext): boolean {
   return context.runtime.name !== "fake";
 }
 function noGuest(): NotTried {
-  return declared("the runtime has no guest");
+  return notTriedAsDeclared("the runtime has no guest");
 }
 
 /**
@@ -184,13 +184,13 @@ async function mutateFrames() {
   };
   const samples = [
     welcome(),
-    started(),
+    startedFrame(),
     endedFrame(),
     output(),
     encodeFrame("OK", 1),
     encodeFrame("PONG", 3, Buffer.alloc(64)),
     encodeFrame("DATA", 5, Buffer.alloc(200)),
-    accepted(),
+    acceptedFrame(),
     encodeFrame("DATAGRAM", 7, Buffer.alloc(40)),
   ];
   const foreign = new Set<string>();

@@ -4,7 +4,7 @@ import { CaissonError } from "../../contract/error/error.ts";
 import { ignoring } from "../../lib/failures.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { type AttackContext, probeMissing } from "./attack-context.ts";
-import { type Claim, declared, defineClaim, type NotTried, unverifiable } from "./claim.ts";
+import { type Claim, defineClaim, type NotTried, notTriedAsDeclared, unverifiable } from "./claim.ts";
 
 /** Few enough to be harmless if there is no limit. */
 const TERMINALS_TRIED = 200;
@@ -64,7 +64,7 @@ export const neighbourClaims: Claim[] = [
     tried: `Opened ${TERMINALS_TRIED} terminals in a sandbox and kept them open, and opened one in another.`,
     async observe(context) {
       const reason = context.capabilities.reasons.terminals;
-      if (reason !== undefined) return declared(reason);
+      if (reason !== undefined) return notTriedAsDeclared(reason);
       return whileHeld(context, { what: "ptys", count: TERMINALS_TRIED });
     },
     judge: ({ made: count, another }) => [

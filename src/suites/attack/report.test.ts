@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { summaryText, verdictText } from "../../cli/machine/attack-view.ts";
 import type { AttackReport } from "../../contract/machine/attack-report.ts";
 import type { AttackContext } from "./attack-context.ts";
-import { declared, defineClaim, tryClaim, unverifiable } from "./claim.ts";
+import { defineClaim, notTriedAsDeclared, tryClaim, unverifiable } from "./claim.ts";
 import { signReport, verifyReport } from "./report.ts";
 
 const report: AttackReport = {
@@ -101,7 +101,7 @@ describe("tryClaim", () => {
     ).toMatchObject({ verdict: "failed", seen: "it broke" });
     expect(
       await tryClaim(
-        claim(async () => declared("says so")),
+        claim(async () => notTriedAsDeclared("says so")),
         context,
       ),
     ).toMatchObject({ verdict: "declared", seen: "says so" });

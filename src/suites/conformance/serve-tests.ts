@@ -14,7 +14,7 @@ export const serveTests: ConformanceTest[] = [
     name: "serve: connections from inside carry bytes both ways, with half-close",
     async run(context) {
       const sandbox = await context.sandbox();
-      const claim = await claimed(sandbox, 19_901, echoAtTheEnd);
+      const claim = await claimPort(sandbox, 19_901, echoAtTheEnd);
       if (claim === null) return noNetwork;
       const large = patternBytes(3_000_000);
       const replies = await Promise.all(
@@ -31,7 +31,7 @@ export const serveTests: ConformanceTest[] = [
     name: "serve: the latest caller has the port, and the previous one after it closes",
     async run(context) {
       const sandbox = await context.sandbox();
-      const first = await claimed(sandbox, 19_902, say("first"));
+      const first = await claimPort(sandbox, 19_902, say("first"));
       if (first === null) return noNetwork;
       const second = await sandbox.serve(19_902, say("second"));
       const whoIsIt = async () => (await dial(context, sandbox, { port: 19_902, bytes: Buffer.from("?") }))?.toString();
@@ -48,7 +48,7 @@ export const serveTests: ConformanceTest[] = [
     name: "serve: after the server closes, clients get an answer that says so",
     async run(context) {
       const sandbox = await context.sandbox();
-      const claim = await claimed(sandbox, 19_903, say("served"));
+      const claim = await claimPort(sandbox, 19_903, say("served"));
       if (claim === null) return noNetwork;
       const served = await dial(context, sandbox, { port: 19_903, bytes: Buffer.from("?") });
       if (served === null) return noClient;
@@ -65,7 +65,7 @@ export const serveTests: ConformanceTest[] = [
     name: "serve: a port that a program inside uses is a conflict",
     async run(context) {
       const sandbox = await context.sandbox();
-      if ((await claimed(sandbox, 19_904, say("x"))) === null) return noNetwork;
+      if ((await claimPort(sandbox, 19_904, say("x"))) === null) return noNetwork;
       const server = await start(sandbox, "serve");
       const port = await portOf(context, reader(context, server));
       if (port === null) return noClient;
@@ -78,7 +78,7 @@ export const serveTests: ConformanceTest[] = [
     name: "serve: a number that is not a port is invalid",
     async run(context) {
       const sandbox = await context.sandbox();
-      if ((await claimed(sandbox, 19_904, say("x"))) === null) return noNetwork;
+      if ((await claimPort(sandbox, 19_904, say("x"))) === null) return noNetwork;
       for (const port of [0, -1, 65_536, 1.5, Number.NaN]) {
         await rejectsWith(context, "invalid", `serving ${port}`, () => sandbox.serve(port, say("x")));
       }
@@ -103,7 +103,7 @@ export const serveTests: ConformanceTest[] = [
 ];
 
 /** Serves a port. Returns null if the sandbox shares the host's network because nothing isolates it. */
-async function claimed(
+async function claimPort(
   sandbox: OwnedSandbox,
   port: number,
   onConnection: (connection: InboundConnection) => void,

@@ -45,7 +45,7 @@ export const textClaims: StationClaim[] = [
     judge: ({ outcomes, ...rest }) =>
       judgeResponsive({
         ...rest,
-        // One that is merely large may finish within its budget.
+        // A workflow that is merely large may finish within its budget.
         outcomes: Object.fromEntries(Object.entries(outcomes).map(([what, outcome]) => [what, what.includes("doubles") ? "" : outcome])),
       }),
     describe: describeResponsive,

@@ -21,12 +21,12 @@ const CONFIG_BYTES_MAX = 64 * 1024;
 const Config = z.object({ dl: z.string().max(2048) });
 const IndexLine = z.object({ vers: z.string(), cksum: z.string() });
 
-/** The hosts of the public registry, which has its crates and its index on different ones. */
+/** The hosts of the public registry: one for the index, one for the crates. */
 export const cratesHosts = { index: "index.crates.io", files: "static.crates.io" } as const;
 
 /**
- * A sparse index. Its `config.json` is the mirror's own: except at the public address, clients request crates as
- * `dl/NAME/VERSION`.
+ * A sparse index. The mirror serves its own `config.json`, so clients request crates as `dl/NAME/VERSION`, except at
+ * the public address.
  */
 export function cratesRegistry({ upstream, packages }: RegistryOptions): Registry {
   const indexPage = (name: string): Resource => ({

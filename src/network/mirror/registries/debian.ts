@@ -18,8 +18,8 @@ const archives = ["debian", "debian-security"];
 const packageMagic = Buffer.from("!<arch>\n");
 
 /**
- * The hosts that Debian's own settings name. Written in parts, like npm's, because a search for stray registry
- * addresses in our sources and lock files must find none.
+ * The hosts that Debian's own settings name. Written in parts, like npm's, because a check searches our sources and
+ * lock files for stray registry addresses and must not find these.
  */
 export const debianHost = ["deb", "debian", "org"].join(".");
 export const debianHosts = [debianHost, "security.debian.org", "ftp.debian.org"];
@@ -29,8 +29,8 @@ export const debianHosts = [debianHost, "security.debian.org", "ftp.debian.org"]
  * list of lists.
  */
 export function debianRegistry({ upstream }: RegistryOptions): Registry {
-  const routed: RegistryAddress["route"] = (request) => route(request, upstream);
-  const addresses = [...debianHosts.map((host) => publicAddress(host, routed)), ...ownAddresses(upstream, routed)];
+  const routeUpstream: RegistryAddress["route"] = (request) => route(request, upstream);
+  const addresses = [...debianHosts.map((host) => publicAddress(host, routeUpstream)), ...ownAddresses(upstream, routeUpstream)];
   return { name: "debian", upstream, addresses };
 }
 

@@ -19,7 +19,7 @@ const TARBALL = /^[\w.+~@-]{1,255}\.tgz$/;
 const full = "application/json";
 /** npm's own host, and the one that yarn uses for the same registry. */
 export const npmHosts = { npm: ["registry", "npmjs", "org"].join("."), yarn: ["registry", "yarnpkg", "com"].join(".") };
-/** The format without the data that an install does not need, which most clients request. */
+/** The short format, which most clients request. It omits the data that an install does not need. */
 const abbreviated = "application/vnd.npm.install-v1+json";
 
 export function npmRegistry({ upstream, packages }: RegistryOptions): Registry {
@@ -72,7 +72,7 @@ function nameOf(segments: readonly string[]): { name: string; rest: readonly str
   return scopeApart ? { name: `${first}/${second}`, rest: segments.slice(2) } : { name: first, rest: segments.slice(1) };
 }
 
-/** Answers requests for other things than packages in a way that makes no client fail. */
+/** Answers requests for anything other than packages, so that no client fails because of them. */
 function service(method: string, segments: readonly string[]): Routed {
   const path = segments.join("/");
   if (path === "-/ping" && method === "GET") return { kind: "answer", status: 200, contentType: "application/json", body: "{}\n" };
@@ -93,8 +93,8 @@ interface Manifest {
 }
 
 /**
- * Replaces the address of tarballs at the upstream with the one that the program inside knows. Others, which the
- * registry does not vouch for with its name, stay unchanged.
+ * Replaces the upstream's address in tarball URLs with the address that the program inside knows. Tarball URLs on other
+ * hosts stay unchanged, because the registry does not vouch for them with its name.
  */
 function rewritePackage(body: Buffer, places: Places): Rewritten {
   const page = JSON.parse(body.toString()) as Manifest & { versions?: Record<string, Manifest> };

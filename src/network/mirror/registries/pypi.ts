@@ -38,7 +38,7 @@ export function pypiRegistry({ upstream, packages }: RegistryOptions): Registry 
   const index: RegistryAddress["route"] = ({ method, segments: [kind, name = "", ...rest], accept, base }) => {
     if (method !== "GET" || kind !== "simple" || !NAME.test(name) || rest.length > 0) return unknown;
     const how = { accept: accept.includes(json) ? json : html, byOwnName: base.hostname !== pypiHosts.index };
-    return { kind: "resource", resource: page(normalised(name), how) };
+    return { kind: "resource", resource: page(normalizeName(name), how) };
   };
 
   const filesOf = (served: readonly string[]): RegistryAddress["route"] => {
@@ -72,15 +72,16 @@ export function pypiRegistry({ upstream, packages }: RegistryOptions): Registry 
 }
 
 /**
- * Returns the projects that a file may belong to, by its name, the likeliest first. The project in a wheel's name has
- * no hyphen. That of an old source archive may have some, and only the page tells where the version begins.
+ * Returns the projects that a file may belong to according to its name, the likeliest first. In the name of a wheel,
+ * the project has no hyphen. In the name of an old source archive it may have several, and only the project's page
+ * shows where the version begins.
  */
 export function projectsOf(file: string): string[] {
   const [wheel] = /^[^-]+(?=-.*\.(?:whl|egg)(?:\.metadata)?$)/.exec(file) ?? [];
   const names = wheel === undefined ? [...file.matchAll(/-(?=v?\d)/g)].map(({ index }) => file.slice(0, index)).reverse() : [wheel];
-  return [...new Set(names.filter((name) => NAME.test(name)).map(normalised))].slice(0, PROJECTS_MAX);
+  return [...new Set(names.filter((name) => NAME.test(name)).map(normalizeName))].slice(0, PROJECTS_MAX);
 }
 
-function normalised(name: string): string {
+function normalizeName(name: string): string {
   return name.toLowerCase().replaceAll(/[-_.]+/g, "-");
 }

@@ -32,14 +32,14 @@ export function rewriteSimpleJson(text: string, options: PageOptions): Rewritten
     const metadata = digestIn(file["core-metadata"] ?? file["dist-info-metadata"]);
     if (metadata !== null) digests.push([`${mirrored.path}.metadata`, metadata]);
     else withoutMetadata(file);
-    // The files that these name are not mirrored.
+    // We do not mirror the files that these fields name.
     delete file["gpg-sig"];
     delete file.provenance;
   }
   return { body: Buffer.from(JSON.stringify(page)), digests };
 }
 
-/** Rewrites a PEP 503 page. The page is rebuilt from its links, so that nothing else of it gets through. */
+/** Rewrites a PEP 503 page. The page is rebuilt from its links, so that no other part of it gets through. */
 export function rewriteSimpleHtml(text: string, options: PageOptions): Rewritten {
   if (!/<a\s|<html|<!doctype/i.test(text)) throw new Error("not a page of links");
   const digests: [string, Digest][] = [];
@@ -59,7 +59,7 @@ export function rewriteSimpleHtml(text: string, options: PageOptions): Rewritten
       for (const attribute of ["data-core-metadata", "data-dist-info-metadata"]) newAttributes.set(attribute, metadata);
     }
     return [
-      `<a ${[...newAttributes].map(([attribute, value]) => `${attribute}="${escaped(value)}"`).join(" ")}>${escaped(unescaped(name))}</a><br>`,
+      `<a ${[...newAttributes].map(([attribute, value]) => `${attribute}="${escapeHtml(value)}"`).join(" ")}>${escapeHtml(decodeEntities(name))}</a><br>`,
     ];
   });
   const head = '<!DOCTYPE html>\n<html><head><meta name="pypi:repository-version" content="1.0"><title>Links</title></head><body>';
@@ -105,8 +105,8 @@ function resolveHref(href: string, page: URL): string {
 }
 
 /**
- * Finds every `<a …>name</a>` in one pass over the page. An element that does not close is skipped up to the bracket
- * where it ends.
+ * Finds every `<a …>name</a>` in one pass over the page. If an element has no closing tag, the search continues after
+ * its opening tag.
  */
 function linksIn(text: string): { attributes: string; name: string }[] {
   const links: { attributes: string; name: string }[] = [];
@@ -126,15 +126,15 @@ function linksIn(text: string): { attributes: string; name: string }[] {
 
 function attributesOf(text: string): Map<string, string> {
   const pairs = [...text.matchAll(/(?<![\w-])([\w-]{1,100})\s{0,20}=\s{0,20}(?:"([^"]*)"|'([^']*)')/g)];
-  return new Map(pairs.map(([, name = "", double, single]) => [name.toLowerCase(), unescaped(double ?? single ?? "")]));
+  return new Map(pairs.map(([, name = "", double, single]) => [name.toLowerCase(), decodeEntities(double ?? single ?? "")]));
 }
 
 const entities: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'", "#x27": "'", "#34": '"', "#x22": '"' };
 
-function unescaped(text: string): string {
+function decodeEntities(text: string): string {
   return text.replaceAll(/&(#?\w+);/g, (whole, name: string) => (Object.hasOwn(entities, name) ? (entities[name] as string) : whole));
 }
 
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }

@@ -12,7 +12,7 @@ export function read(path: string): string | null {
   return ifErrnoSync(() => readFileSync(path, "latin1"), unsupported, null);
 }
 
-/** Returns the number in a line `name number` of such a text. */
+/** Returns the number from a line `name number` of a control file's text. */
 export function field(text: string | null, name: string): number | null {
   const line = text?.split("\n").find((candidate) => candidate.startsWith(`${name} `));
   return line === undefined ? null : Number(line.slice(name.length + 1));

@@ -60,8 +60,8 @@ function parseMounts(mountinfo: string): CgroupMount[] {
     return [
       {
         version: type === "cgroup2" ? 2 : 1,
-        root: unescaped(root),
-        mountPoint: unescaped(mountPoint),
+        root: unescapePath(root),
+        mountPoint: unescapePath(mountPoint),
         options: superOptions.split(","),
       } as const,
     ];
@@ -90,6 +90,6 @@ function sameNames(left: readonly string[], right: readonly string[]): boolean {
 }
 
 /** mountinfo writes blanks and similar characters as three octal digits. */
-function unescaped(path: string): string {
+function unescapePath(path: string): string {
   return path.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }

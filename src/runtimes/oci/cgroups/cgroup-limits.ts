@@ -42,7 +42,8 @@ function limitMemory(version: 1 | 2, dir: string, bytes: number | null): void {
     putIfThere(join(dir, "memory.swap.max"), bytes === null ? "max" : 0);
     return;
   }
-  // Memory plus swap may never be less than memory alone, so to raise the limit we raise the sum first.
+  // The limit for memory plus swap must never be less than that for memory alone. To raise both, we raise the sum
+  // first.
   const both = join(dir, "memory.memsw.limit_in_bytes");
   const raising = Number(read(join(dir, "memory.limit_in_bytes")) ?? 0) < (bytes ?? Number.MAX_SAFE_INTEGER);
   if (raising) putIfThere(both, bytes ?? -1);

@@ -23,7 +23,7 @@ export function createQuickMigration(): QuickMigration {
     moving = false;
     closeSync(fd);
   };
-  // A pool thread writes this at once, whatever the main thread does next. Nothing depends on its success.
+  // A pool thread writes this immediately, even if the main thread is busy. Nothing depends on its success.
   const move = (fd: number) =>
     write(fd, String(process.pid), (error) => {
       if (error !== null || holders === 0) end(fd);

@@ -67,7 +67,7 @@ export function cgroupParents(options: CgroupParentsOptions): CgroupParents {
   const manager = options.root || options.manager?.silent != null ? null : unifiedManager(options);
   const parents = options.layout.flatMap((hierarchy) => {
     if (hierarchy.version === 1 && !hierarchy.controllers.some(isUseful)) return [];
-    const place = options.root ? topOf(hierarchy, access) : delegated(hierarchy, { manager, access });
+    const place = options.root ? topOf(hierarchy, access) : findDelegated(hierarchy, { manager, access });
     if (place === null) return [];
     const own = hierarchy.own !== null && access.writable(join(hierarchy.own, "cgroup.procs")) ? hierarchy.own : null;
     return [{ version: hierarchy.version, controllers: place.controllers.filter(isUseful), dir: place.dir, own, makes: place.makes }];
@@ -102,14 +102,15 @@ function topOf(hierarchy: Hierarchy, access: CgroupAccess): Place | null {
 }
 
 /**
- * Finds the user's systemd. Null unless the unified hierarchy can limit: systemd delegates no other hierarchy to users.
+ * Finds the user's systemd. Null unless the unified hierarchy can set limits: systemd delegates no other hierarchy to
+ * users.
  */
 function unifiedManager({ layout, manager }: CgroupParentsOptions): UserSystemd | null {
   const unified = layout.find(({ version, controllers }) => version === 2 && controllers.some(isUseful));
   return unified === undefined ? null : (manager?.find(unified.mountPoint) ?? null);
 }
 
-function delegated(hierarchy: Hierarchy, { manager, access }: { manager: UserSystemd | null; access: CgroupAccess }): Place | null {
+function findDelegated(hierarchy: Hierarchy, { manager, access }: { manager: UserSystemd | null; access: CgroupAccess }): Place | null {
   const usable = (dir: string) => access.writable(dir) && access.writable(join(dir, "cgroup.procs"));
   const controllersOf = (dir: string) => words(access.read(join(dir, "cgroup.controllers")));
   const limits = hierarchy.controllers.some(isUseful);
@@ -133,7 +134,7 @@ type Reasons = Pick<CgroupParents, "reason" | "briefReason">;
 function reasonsFor(missing: readonly string[], options: ShortageOptions): Reasons {
   if (missing.length === 0) return { reason: null, briefReason: null };
   const { cause, fix } = shortage(missing, options);
-  return { reason: `${cause}, so ${unlimited(missing)}; ${fix}`, briefReason: `${cause}; ${fix}` };
+  return { reason: `${cause}, so ${describeUnlimited(missing)}; ${fix}`, briefReason: `${cause}; ${fix}` };
 }
 
 type ShortageOptions = CgroupParentsOptions & { parents: readonly CgroupParent[] };
@@ -162,7 +163,7 @@ function delegationFix(missing: readonly string[]): string {
 }
 
 /** Says what is not limited. The guest still limits the processes of the sandbox's user. */
-function unlimited(missing: readonly string[]): string {
+function describeUnlimited(missing: readonly string[]): string {
   const names = missing.filter((name) => name !== "pids").map((name) => (name === "cpu" ? "cpus" : name));
   const processes = missing.includes("pids") ? ["only processes of the sandbox's own user are counted"] : [];
   return [...(names.length === 0 ? [] : [`${names.join(" and ")} cannot be limited`]), ...processes].join(", and ");

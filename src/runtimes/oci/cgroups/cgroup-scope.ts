@@ -14,8 +14,8 @@ const NAME_TRY_EVERY_MS = 20;
 export const SCOPE_STEP = "scope";
 
 /**
- * Asks the user's systemd to put a process of ours into a scope, and divides the scope into a sandbox's groups, with
- * the process in the guest's. Throws `unavailable` with `details.step`.
+ * Asks the user's systemd to put one of our processes into a scope. Then divides the scope into a sandbox's groups and
+ * moves the process into the guest's group. Throws `unavailable` with `details.step`.
  */
 export async function enterScope(options: { manager: UserSystemd; folder: CgroupFolder; pid: number; uid: number }): Promise<void> {
   try {

@@ -12,7 +12,7 @@ export const CgroupFolder = z.object({
   version: z.union([z.literal(1), z.literal(2)]),
   controllers: z.array(z.string()),
   dir: z.string(),
-  /** Whether the folder is a scope, which systemd creates and removes. Then only what is below it is ours. */
+  /** Whether the folder is a scope, which systemd creates and removes. In a scope, we only own the groups below it. */
   scope: z.boolean().default(false),
 });
 export type CgroupFolder = z.infer<typeof CgroupFolder>;
@@ -101,7 +101,10 @@ export function enableBelow(dir: string, controllers: readonly string[]): void {
   if (wanted.length > 0) writeFileSync(join(dir, "cgroup.subtree_control"), wanted.map((name) => `+${name}`).join(" "));
 }
 
-/** Returns where the guest's first process joins, where work is put, and where memory kills are counted. */
+/**
+ * Returns the files through which the guest's first process and the work join their groups, and the file that counts
+ * memory kills.
+ */
 export function cgroupEntrances(folders: readonly CgroupFolder[]): { join: string[]; work: string[]; memoryKills: string | null } {
   const memory = folders.find(({ controllers }) => controllers.includes("memory"));
   return {
@@ -112,8 +115,8 @@ export function cgroupEntrances(folders: readonly CgroupFolder[]): { join: strin
 }
 
 /**
- * Returns what a sandbox sees below /sys/fs/cgroup, by name: the groups of its work, so that programs find their limits
- * in the usual places. The unified hierarchy fills the whole folder; older hierarchies have a folder each.
+ * Returns the folders that a sandbox sees below /sys/fs/cgroup, by name: the groups of its work, so that programs find
+ * their limits in the usual places. The unified hierarchy fills the whole folder; each older hierarchy has its own.
  */
 export function cgroupViews(folders: readonly CgroupFolder[]): { name: string; dir: string }[] {
   const unified = folders.find(({ version, controllers }) => version === 2 && limiters.some((name) => controllers.includes(name)));
@@ -174,8 +177,8 @@ export async function freezeWork(folders: readonly CgroupFolder[], state: "froze
 }
 
 /**
- * A v1 group in which processes are being created may stay at `FREEZING` indefinitely: the kernel freezes those that it
- * missed on a second request, and on some machines only after a restart of the freeze.
+ * A v1 group in which processes are being created may stay at `FREEZING` indefinitely: the kernel freezes the processes
+ * that it missed only on a second request, and on some machines only if they were thawed first.
  */
 function freezeFirstVersion(work: string, state: "FROZEN" | "THAWED"): () => boolean {
   const file = join(work, "freezer.state");

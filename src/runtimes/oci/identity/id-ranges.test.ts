@@ -115,7 +115,7 @@ async function threeLayers() {
   return { oci, layers: { a, b, c } };
 }
 
-/** Whether a stranger can reserve the range, which is then freed at once. */
+/** Returns whether another holder can reserve the range, and frees it at once. */
 async function isFree(oci: RangesOf): Promise<boolean> {
   const stranger = join(stateDir, "stranger");
   mkdirSync(stranger, { recursive: true });

@@ -32,8 +32,8 @@ const HOLDER_LATE_MS = 60_000;
 export type RangesOf = Pick<OciContext, "context" | "identity" | "launch" | "store">;
 
 /**
- * Returns a sandbox's identity. Root's sandboxes have the range chosen for them; an ordinary user's all have the user's
- * range.
+ * Returns a sandbox's identity. Each sandbox of root has the range chosen for it; all sandboxes of an ordinary user
+ * have the user's range.
  */
 export function identityOf(oci: RangesOf, { firstId }: Pick<OciDetails, "firstId">): Identity {
   return firstId === null ? oci.identity() : withRange(oci.identity(), firstId);
@@ -63,7 +63,7 @@ export function layerRange(oci: RangesOf, layer: string): number | null {
   return existsSync(join(layer, "disk.ext4")) ? stored.uid : null;
 }
 
-/** Releases the range of a layer without files. Its next writer brings its own ids. */
+/** Releases the range of a layer without files. The next sandbox that writes to the layer uses its own range. */
 export function releaseLayer(oci: RangesOf, layer: string): void {
   if (oci.identity().rootless) return;
   releaseRange(oci, layerRange(oci, layer), layer);
@@ -71,8 +71,8 @@ export function releaseLayer(oci: RangesOf, layer: string): void {
 }
 
 /**
- * Gives a layer the range of another layer, whose files it will hold a copy of. It keeps the range for as long as it
- * exists, whichever of the two is removed first. The caller ensures that the other layer exists until then.
+ * Gives layer `to` the range of layer `from`, before the files of `from` are copied into it. `to` keeps the range as
+ * long as it exists, even if `from` is removed first. The caller ensures that `from` exists until this returns.
  */
 export function shareLayerRange(oci: RangesOf, from: string, to: string): void {
   const start = oci.identity().rootless ? null : layerRange(oci, from);
@@ -82,8 +82,8 @@ export function shareLayerRange(oci: RangesOf, from: string, to: string): void {
 }
 
 /**
- * Returns the prepared namespaces unless there is a layer: they have their own range, which is useless for a layer with
- * another.
+ * Returns the prepared namespaces unless the spec has a layer: they have their own range, and a layer needs namespaces
+ * with the layer's range.
  */
 export function suitableNamespaces(namespaces: HeldNamespaces | undefined, spec: SandboxConfig): HeldNamespaces | undefined {
   return layerOf(spec) === undefined ? namespaces : undefined;
@@ -91,8 +91,8 @@ export function suitableNamespaces(namespaces: HeldNamespaces | undefined, spec:
 
 /**
  * Reserves a range for as long as its holder, a path, exists. If there are no further ranges, or file owners in the
- * state folder cannot be mapped, returns the range that all share. State folders do not know about each other, so each
- * starts its search at random.
+ * state folder cannot be mapped, returns the range that all sandboxes share. State folders do not know about each
+ * other, so each search starts at a random range.
  */
 export async function reserveRange(oci: RangesOf, holder: string): Promise<number> {
   const { stored, furtherRanges, rootless } = oci.identity();

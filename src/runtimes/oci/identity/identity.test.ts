@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(stateDir, { recursive: true }));
 
-test("refuses only a state folder that hands on a group without an id inside", () => {
+test("refuses only a state folder whose inherited group has no id inside", () => {
   const { gid } = statSync(stateDir);
   const refuse = (outside: number) => () => refuseForeignGroup(stateDir, { gids: [{ inside: 0, outside, count: 1 }] });
   expect(refuse(gid + 1)).not.toThrow();

@@ -27,11 +27,11 @@ export interface Identity {
   root: { uid: number; gid: number };
   user: { uid: number; gid: number };
   /**
-   * Where the range begins that templates have on disk, and that shared folders get. If there are more ranges, a
-   * sandbox has its own.
+   * The start of the range that templates have on disk and that shared folders get. If there are further ranges, each
+   * sandbox has a separate one.
    */
   stored: { uid: number; gid: number };
-  /** The number of ranges that follow that one. */
+  /** The number of ranges after that one. */
   furtherRanges: number;
   /** The records that every plan begins with. */
   plan: PlanRecord[];
@@ -51,8 +51,8 @@ export function findIdentity(options: { stateDir: string; path: string }): Ident
 
 /**
  * Throws `unavailable` if files in the state folder get a group that has no id in the sandbox: not even root inside
- * could enter its folders. Files there get the user's own group, unless the folder hands on another through its
- * set-group-id bit.
+ * could enter its folders. Files there get the user's own group, unless the folder's set-group-id bit passes on the
+ * folder's group.
  */
 export function refuseForeignGroup(stateDir: string, { gids }: Pick<Identity, "gids">): void {
   const status = statSync(stateDir, { throwIfNoEntry: false });

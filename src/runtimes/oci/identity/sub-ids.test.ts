@@ -17,7 +17,7 @@ describe("subIdRangeOf", () => {
     expect(subIdRangeOf(ranges, { name: "alice", uid: 1000 }, 65_535)?.start).toBe(200_000);
     expect(subIdRangeOf(ranges, { name: "carol", uid: 1001 }, 65_535)?.start).toBe(300_000);
   });
-  it("finds none for other users", () => {
+  it("finds no range for other users", () => {
     expect(subIdRangeOf(ranges, { name: "dave", uid: 7 }, 1)).toBeNull();
   });
 });

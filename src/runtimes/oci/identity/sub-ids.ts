@@ -11,8 +11,8 @@ export const SANDBOX_IDS = 65_536;
 export const SANDBOX_USER_ID = 1000;
 
 /**
- * The first range to try for root's sandboxes if /etc/subuid gives root none: above everything that useradd and systemd
- * assign on their own.
+ * The first range to try for root's sandboxes if /etc/subuid gives root no range: above all ids that useradd and
+ * systemd assign automatically.
  */
 const ROOT_RANGE_START = 1_900_019_712;
 
@@ -27,8 +27,8 @@ export function parseSubIds(text: string): SubIdRange[] {
 }
 
 /**
- * Returns a user's first range, by name or number, with room for a sandbox. One id fewer is enough, since the sandbox's
- * user has the caller's own.
+ * Returns the first range that belongs to a user, by name or number, and has room for a sandbox. An ordinary user needs
+ * one id fewer, since the sandbox's user gets the caller's own id.
  */
 export function subIdRangeOf(ranges: readonly SubIdRange[], user: { name: string; uid: number }, needed: number): SubIdRange | null {
   return ranges.find(({ name, count }) => (name === user.name || name === String(user.uid)) && count >= needed) ?? null;

@@ -9,8 +9,8 @@ export interface BundleOptions {
   /** The paths that the template covers. */
   hidden: readonly string[];
   /**
-   * The number of work group descriptors that the guest receives, from 6 on, and whether the one that counts memory
-   * kills follows.
+   * The number of work group descriptors that the guest receives (6 and up), and whether a descriptor that counts
+   * memory kills follows them.
    */
   workDescriptors: number;
   memoryKillsDescriptor: boolean;
@@ -20,7 +20,7 @@ export interface BundleOptions {
   cgroupView: boolean;
   /** The maximum number of processes of the sandbox's user, or null if a control group limits them. */
   processesMax: number | null;
-  /** The hard limits of this process, above which it cannot set any. */
+  /** The hard limits of this process. It cannot set higher ones. */
   hardLimits: HardLimits;
 }
 
@@ -95,7 +95,7 @@ function guestArguments(options: BundleOptions): string[] {
     ...(options.memoryKillsDescriptor ? ["--oom-fd", String(first + work.length)] : []),
     ...(options.ownDisk ? [] : ["--disk-guard"]),
     ...(options.processesMax === null ? [] : ["--nproc", String(options.processesMax)]),
-    // The launcher's last descriptor. The launcher holds the other end until it has written down the guest's pid.
+    // The launcher's last descriptor. The launcher holds the other end until it has recorded the guest's pid.
     ...["--leash-fd", String(first + work.length + (options.memoryKillsDescriptor ? 1 : 0))],
   ];
 }

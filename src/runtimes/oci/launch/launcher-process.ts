@@ -27,7 +27,7 @@ export interface LauncherProcess {
   /** Sends the whole plan. */
   give(plan: Buffer): void;
   kill(): void;
-  /** Releases a launcher that holds something until its caller has taken it over. */
+  /** Releases a launcher that holds namespaces until its caller has taken them over. */
   detach(): void;
 }
 

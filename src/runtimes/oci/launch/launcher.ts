@@ -2,7 +2,7 @@ import { CaissonError } from "../../../contract/error/error.ts";
 import { failureOf, type LaunchFailure } from "./launch-failure.ts";
 import { createLaunchServer, type LauncherProcess, type LauncherProgram, type LauncherWatch, spawnLauncher } from "./launcher-process.ts";
 
-/** A record of a plan: a verb and its fields, none of which may contain NUL. */
+/** A record of a plan: a verb and its fields. No field may contain NUL. */
 export type PlanRecord = readonly [verb: string, ...fields: (string | number)[]];
 
 export type LaunchWhat = "run" | "attach" | "namespaces" | "remove" | "measure" | "inside" | "mappable";
@@ -80,15 +80,15 @@ export async function removeFiles({ launch, identity }: LaunchAs, paths: readonl
 }
 
 /**
- * Like `removeFiles`, for files that must stay until `ready`, while the launcher already starts. Rejects with the error
- * of `ready`, and then removes nothing.
+ * Like `removeFiles`, but removes the files only after `ready` resolves; the launcher starts in the meantime. If
+ * `ready` rejects, removes nothing and rejects with the same error.
  */
 export async function removeFilesWhen(
   { launch, identity }: LaunchAs,
   { ready, paths }: { ready: Promise<void>; paths: () => readonly string[] },
 ): Promise<void> {
   const removing = launch({ what: "remove", plan: () => [...identity().plan, ...removals(paths())], prepare: () => ready });
-  // Waits for `ready` whatever happens to the launcher.
+  // Waits for `ready` even if the launcher fails.
   const [isReady, isRemoved] = await Promise.allSettled([ready, removing]);
   for (const outcome of [isReady, isRemoved]) if (outcome.status === "rejected") throw outcome.reason;
 }
@@ -118,7 +118,7 @@ function runLauncher(start: StartLauncher, guestPath: string, launch: LaunchOpti
           resolve(text.slice(0, stop).split("\n"));
         }
         seen = stop + 1;
-        // The caller took over what the launcher holds while it handled the line.
+        // While `onLine` handled the line, the caller took over the namespaces that the launcher holds.
         launcher.detach();
       }
     },

@@ -10,7 +10,7 @@ import type { OciContext } from "../oci-context.ts";
 export interface HeldNamespaces {
   user: number;
   network: number;
-  /** The start of the id range that they are for. */
+  /** The start of the namespaces' id range. */
   firstId: number;
   close(): void;
 }

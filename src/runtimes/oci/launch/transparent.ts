@@ -15,7 +15,7 @@ const resolver = "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n";
 
 /**
  * Returns the records for a transparent network: the namespace routes every address to itself, and programs inside have
- * a resolver to ask. Nothing leaves such a namespace either, since its only interface is loopback.
+ * a resolver to ask. Packets still cannot leave the namespace, since its only interface is loopback.
  */
 export function transparentRecords(spec: Pick<SandboxConfig, "network" | "template">, folder: string): PlanRecord[] {
   if (!isTransparent(spec.network)) return [];
@@ -26,7 +26,7 @@ export function transparentRecords(spec: Pick<SandboxConfig, "network" | "templa
   return [
     ["network", "transparent"],
     bind("resolv.conf", resolver),
-    // An image brings its own configuration. In ordinary sandboxes, the machine's programs have another one.
+    // An image brings its own configuration. Without a transparent network, the machine's programs get one without DNS.
     ...(spec.template.kind === "image" ? [] : [bind("nsswitch.conf", nameServiceSwitch({ hosts: "files dns" }))]),
   ];
 }

@@ -2,8 +2,8 @@ import type { StateView } from "../../../sandbox/state-places.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 
 /**
- * Returns records that keep the state folder out of a lower layer, and the names of the layers to put right above it.
- * Empty if the folder does not show it.
+ * Returns records that hide the state folder in a lower layer, and the names of the layers to put right above that
+ * layer. Both are empty if the state folder is not visible in `folder`.
  */
 export function maskRecords(options: { state: StateView; folder: string; layer: string }): { records: PlanRecord[]; names: string[] } {
   const { state, folder, layer } = options;

@@ -15,7 +15,7 @@ const DISK_NAME = "disk.ext4";
 /** A sandbox's file system may contain at most one file per this many bytes, even if it is large. */
 const BYTES_PER_FILE = 4096;
 
-/** What stores a workspace's changes beyond its sandbox: a plain folder, a separate disk in it, or nothing yet. */
+/** Where a workspace's changes outlive its sandbox: in a plain folder, on a separate disk in it, or nowhere yet. */
 export interface LayerState {
   /** The size of its disk, or null if it has none. */
   diskBytes: number | null;
@@ -40,8 +40,8 @@ export function diskKind(limits: Pick<Limits, "diskBytes">, options: { rootless:
 }
 
 /**
- * Returns records that mount the disk. They first remove what an earlier sandbox left on a layer's disk next to the
- * workspace: that belonged to the sandbox alone.
+ * Returns records that mount the disk. On a layer's disk, they first remove the files that an earlier sandbox left next
+ * to the workspace: those belonged to that sandbox alone.
  */
 export function diskRecords(details: Pick<OciDetails, "disk">, record: { spec: SandboxConfig; limits: Limits }): PlanRecord[] {
   switch (details.disk) {

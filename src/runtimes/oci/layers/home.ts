@@ -10,8 +10,8 @@ import { storedLayer } from "./layers.ts";
 type Spec = Pick<SandboxConfig, "workspace">;
 
 /**
- * Returns where changes to the home folder are stored, or null if they are among those to the rest of the root. A
- * workspace that outlives its sandbox keeps them too: logins, histories and caches.
+ * Returns where changes to the home folder are stored, or null if they are stored with the changes to the rest of the
+ * root. A workspace that outlives its sandbox keeps them too: logins, histories and caches.
  */
 export function homeFolders(
   { workspace }: Spec,
@@ -19,7 +19,7 @@ export function homeFolders(
 ): { upper: string; work: string } | null {
   const layer = workspace.kind === "folder" ? workspace.layer : undefined;
   if (layer === undefined) return basis.homeLayers.length === 0 ? null : inSandbox(disk);
-  // A layer's disk keeps what has this prefix.
+  // On a layer's disk, only files with the prefix `workspace-` outlive the sandbox.
   return disk ? { upper: "disk/workspace-home-upper", work: "disk/workspace-home-work" } : lastingHome(layer);
 }
 

@@ -6,7 +6,7 @@ import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 import { bootstrapDebian } from "../template/bootstrap-debian.ts";
 import { builtImages } from "../template/built-images.ts";
-import { defaultImageLimits, templateName, unpackFound } from "../template/image.ts";
+import { defaultImageLimits, isImage, templateName, unpackFound } from "../template/image.ts";
 import { ociArchitectures } from "../template/image-store.ts";
 import { createTemplateCache } from "../template/template-cache.ts";
 import { imageOptions } from "./image-root.ts";
@@ -79,7 +79,8 @@ export function ociImages(oci: OciContext): RuntimeImages {
     },
     unused: async () => {
       const isUnused = await unusedTemplates();
-      return (await cache.uses()).filter(({ name, lastUsedMs }) => isUnused(name, lastUsedMs));
+      const unused = (await cache.uses()).filter(({ name, lastUsedMs }) => isUnused(name, lastUsedMs));
+      return unused.map((each) => ({ ...each, kind: isImage(each.name) ? ("image" as const) : ("template" as const) }));
     },
     removeUnused: (name) => cache.removeUnused(name, async (lastUsedMs) => (await unusedTemplates())(name, lastUsedMs)),
   };

@@ -141,7 +141,7 @@ function checkLayer(layer: string, access: string): void {
 
 /**
  * Returns records that mount a workspace at /workspace, over `layers` frozen earlier (topmost first). An empty
- * workspace is part of the root and needs none.
+ * workspace is part of the root and needs no records.
  */
 export function workspaceRecords(
   workspace: WorkspaceMount,

@@ -36,7 +36,7 @@ export async function packFiles(
 /** See `Runtime.unpackFiles`. */
 export async function unpackFiles(oci: OciContext, { file, folder }: { file: string; folder: string }): Promise<void> {
   const args = ["--extract", "--file", file, "--preserve-permissions", "--same-owner", ...faithfully, "--directory", folder];
-  if ((await tar(oci, args)) !== 0) throw failed(new Error("files differ from those in the archive"));
+  if ((await tar(oci, args)) !== 0) throw packError(new Error("files differ from those in the archive"));
 }
 
 /** Returns tar's exit status if it is 0 or `CHANGED_STATUS`. Throws for any other. */
@@ -46,11 +46,11 @@ async function tar(oci: OciContext, args: readonly string[]): Promise<number> {
     return 0;
   } catch (cause) {
     if (cause instanceof CaissonError && cause.details?.status === CHANGED_STATUS) return CHANGED_STATUS;
-    throw failed(cause as Error);
+    throw packError(cause as Error);
   }
 }
 
-function failed(cause: Error): CaissonError {
+function packError(cause: Error): CaissonError {
   return new CaissonError("unavailable", `could not pack or unpack the files of the state folder: ${cause.message}`, {
     cause,
     hint: "Make sure that GNU tar is installed and the disk has room.",

@@ -69,7 +69,7 @@ export async function publishSnapshot(oci: OciContext, draft: string, record: Sn
   await rename(draft, snapshotDir(oci, record.id));
 }
 
-/** Returns all snapshots, and the folders of half-made ones whose creators died and of half-removed ones. */
+/** Returns all snapshots, and the folders of partly removed ones and of unfinished ones whose creators died. */
 export async function listSnapshots(oci: OciContext): Promise<{ snapshots: SnapshotRecord[]; remains: string[] }> {
   const snapshots: SnapshotRecord[] = [];
   const remains: string[] = [];

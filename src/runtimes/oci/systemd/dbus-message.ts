@@ -47,15 +47,16 @@ export function encodeCall(call: DbusCall, serial: number): Buffer {
 /** Returns the first message and its length in bytes, or null while it is incomplete. Throws `protocol`. */
 export function decodeMessage(bytes: Buffer): { message: DbusMessage; length: number } | null {
   if (bytes.length < FIXED_BYTES) return null;
-  if (bytes[0] !== LITTLE_ENDIAN || bytes[3] !== PROTOCOL_VERSION) throw malformed("a message with another byte order or protocol version");
+  if (bytes[0] !== LITTLE_ENDIAN || bytes[3] !== PROTOCOL_VERSION)
+    throw malformedError("a message with another byte order or protocol version");
   const bodyBytes = bytes.readUInt32LE(4);
   const headerBytes = FIXED_BYTES + bytes.readUInt32LE(12);
   const bodyStart = headerBytes + padding(headerBytes);
   const length = bodyStart + bodyBytes;
-  if (length > MESSAGE_BYTES_MAX) throw malformed(`a message of ${length} bytes`);
+  if (length > MESSAGE_BYTES_MAX) throw malformedError(`a message of ${length} bytes`);
   if (bytes.length < length) return null;
   const type = types[(bytes[1] ?? 0) - 1];
-  if (type === undefined) throw malformed(`a message of type ${bytes[1]}`);
+  if (type === undefined) throw malformedError(`a message of type ${bytes[1]}`);
   const [fields] = unmarshal("a(yv)", bytes.subarray(12, headerBytes), { offset: 12 });
   const found = new Map((fields as [number, { value: DbusValue }][]).map(([code, { value }]) => [code, value]));
   const text = (code: number) => {
@@ -84,6 +85,6 @@ function padding(length: number): number {
   return (8 - (length % 8)) % 8;
 }
 
-function malformed(what: string): CaissonError {
+function malformedError(what: string): CaissonError {
   return new CaissonError("protocol", `the message bus sent ${what}`);
 }

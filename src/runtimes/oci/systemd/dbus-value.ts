@@ -122,7 +122,7 @@ function readContainer(reader: Reader, type: string): DbusValue {
     case "v": {
       const signature = read(reader, "g") as string;
       const [only, ...more] = typesIn(signature);
-      if (only === undefined || more.length > 0) throw malformed(`a variant of ${more.length + 1} types`);
+      if (only === undefined || more.length > 0) throw malformedError(`a variant of ${more.length + 1} types`);
       return { signature, value: read(reader, only) };
     }
     case "(":
@@ -130,25 +130,25 @@ function readContainer(reader: Reader, type: string): DbusValue {
       return typesIn(type.slice(1, -1)).map((member) => read(reader, member));
     case "a": {
       const length = reader.bytes.readUInt32LE(take(reader, 4));
-      if (length > ARRAY_BYTES_MAX) throw malformed(`an array of ${length} bytes`);
+      if (length > ARRAY_BYTES_MAX) throw malformedError(`an array of ${length} bytes`);
       skip(reader, alignmentOf(type.slice(1)));
       const end = reader.at + length;
       const items: DbusValue[] = [];
       while (reader.at < end) {
         const before = reader.at;
         items.push(read(reader, type.slice(1)));
-        if (reader.at === before) throw malformed("an array of empty items");
+        if (reader.at === before) throw malformedError("an array of empty items");
       }
-      if (reader.at !== end) throw malformed("an array that ends in the middle of an item");
+      if (reader.at !== end) throw malformedError("an array that ends in the middle of an item");
       return items;
     }
     default:
-      throw malformed(`a value of the unsupported type ${type}`);
+      throw malformedError(`a value of the unsupported type ${type}`);
   }
 }
 
 function deeper<T>(reader: Reader, make: () => T): T {
-  if (reader.depth === DEPTH_MAX) throw malformed(`values nested deeper than ${DEPTH_MAX}`);
+  if (reader.depth === DEPTH_MAX) throw malformedError(`values nested deeper than ${DEPTH_MAX}`);
   reader.depth++;
   const result = make();
   reader.depth--;
@@ -163,7 +163,7 @@ function text(reader: Reader, length: number): string {
 
 function take(reader: Reader, count: number): number {
   const start = reader.at;
-  if (start + count > reader.bytes.length) throw malformed("a value longer than its message");
+  if (start + count > reader.bytes.length) throw malformedError("a value longer than its message");
   reader.at += count;
   return start;
 }
@@ -219,7 +219,7 @@ function typesIn(signature: string): string[] {
 function endOfType(signature: string, start: number): number {
   let at = start;
   while (signature[at] === "a") at++;
-  if (at >= signature.length) throw malformed(`the invalid signature ${JSON.stringify(signature)}`);
+  if (at >= signature.length) throw malformedError(`the invalid signature ${JSON.stringify(signature)}`);
   if (signature[at] !== "(" && signature[at] !== "{") return at + 1;
   let open = 0;
   for (; at < signature.length; at++) {
@@ -227,9 +227,9 @@ function endOfType(signature: string, start: number): number {
     if (signature[at] === ")" || signature[at] === "}") open--;
     if (open === 0) return at + 1;
   }
-  throw malformed(`the invalid signature ${JSON.stringify(signature)}`);
+  throw malformedError(`the invalid signature ${JSON.stringify(signature)}`);
 }
 
-function malformed(what: string): CaissonError {
+function malformedError(what: string): CaissonError {
   return new CaissonError("protocol", `the message bus sent ${what}`);
 }

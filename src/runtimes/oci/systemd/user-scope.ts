@@ -21,9 +21,9 @@ export interface ScopeRequest {
 
 /**
  * Asks the user's systemd for a scope with the process in it, and resolves when the scope exists. The caller arranges
- * the control groups below it. Only systemd can do this for a process of a login session, which no user may move out of
- * there. The scope ends with its last process. Throws `unavailable` (with `details.errorName` if systemd refused),
- * `timeout`.
+ * the control groups below it. Only systemd can do this for a process of a login session, because users cannot move
+ * processes out of their session. The scope ends with its last process. Throws `unavailable` (with `details.errorName`
+ * if systemd refused), `timeout`.
  */
 export async function startScope(manager: Pick<UserSystemd, "endpoints">, request: ScopeRequest): Promise<void> {
   let unreachable: unknown;

@@ -59,13 +59,13 @@ export function parseBusAddress(address: string): string[] {
     const [, settings] = /^unix:(.*)$/.exec(each) ?? [];
     for (const setting of settings?.split(",") ?? []) {
       const [, key, value] = /^(path|abstract)=(.+)$/.exec(setting) ?? [];
-      if (key !== undefined && value !== undefined) return [`${key === "abstract" ? "\0" : ""}${unescaped(value)}`];
+      if (key !== undefined && value !== undefined) return [`${key === "abstract" ? "\0" : ""}${decodeAddressText(value)}`];
     }
     return [];
   });
 }
 
-function unescaped(text: string): string {
+function decodeAddressText(text: string): string {
   return text.replace(/%([0-9a-fA-F]{2})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)));
 }
 

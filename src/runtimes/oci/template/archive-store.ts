@@ -2,7 +2,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { CaissonError } from "../../../contract/error/error.ts";
 import { readRawTar } from "../../../sandbox/tar/tar-reader.ts";
-import { decompressed } from "./decompress.ts";
+import { decompress } from "./decompress.ts";
 import { type ImageStore, notAnImage, openPlainFile } from "./image-store.ts";
 
 const PARTS_MAX = 4096;
@@ -21,7 +21,7 @@ export async function archiveStore(options: { archive: string; folder: string; b
   let bytes = 0;
   try {
     const source = file.createReadStream({ highWaterMark: 256 * 1024, autoClose: false });
-    for await (const entry of readRawTar(limitBytes(decompressed(chunks(source)), bytesMax), { drain: true })) {
+    for await (const entry of readRawTar(limitBytes(decompress(chunks(source)), bytesMax), { drain: true })) {
       const name = normal(entry.name);
       if (parts.size + aliases.size >= PARTS_MAX) throw new CaissonError("too_large", `${archive} has more than ${PARTS_MAX} parts`);
       if (entry.kind === "link") aliases.set(name, normal(join("/", name, "..", entry.linkName)));
@@ -70,7 +70,7 @@ async function* chunks(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield* source;
 }
 
-/** Counts padding and whatever follows the end as well, where a bomb could hide. */
+/** Also counts padding and any data after the archive's end, where a bomb could hide. */
 async function* limitBytes(source: AsyncIterable<Uint8Array>, bytesMax: number): AsyncGenerator<Uint8Array> {
   let bytes = 0;
   for await (const chunk of source) {

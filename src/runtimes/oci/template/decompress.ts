@@ -5,7 +5,7 @@ import { createGunzip, createZstdDecompress } from "node:zlib";
  * Yields gzip or zstd data decompressed, and other data unchanged. Decides by the first bytes, not by the manifest.
  * Errors are the stream's own.
  */
-export async function* decompressed(source: AsyncGenerator<Buffer>): AsyncGenerator<Uint8Array> {
+export async function* decompress(source: AsyncGenerator<Buffer>): AsyncGenerator<Uint8Array> {
   const first = await source.next();
   if (first.done === true) return;
   const head = first.value;

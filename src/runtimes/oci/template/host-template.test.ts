@@ -56,7 +56,7 @@ describe("odd PATH entries", () => {
     expect(found.env.PATH).toBe("/home/user/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
   });
 
-  it("are ignored if everybody may write to the folder", async () => {
+  it("are ignored if the folder is world-writable", async () => {
     plant({ ".cargo/bin/cargo": "x" });
     chmodSync(join(home, ".cargo/bin"), 0o777);
     expect(mounts(await template(".cargo/bin"))).toEqual([]);

@@ -153,7 +153,7 @@ function nodeHeaders(path: readonly string[]): { npm_config_nodedir?: string } {
   return prefix !== undefined && exists(join(prefix, "include/node/common.gypi")) ? { npm_config_nodedir: prefix } : {};
 }
 
-/** Returns /usr, and /bin and its kin as on the host: links on a merged tree, folders otherwise. */
+/** Returns /usr, and /bin, /lib and the like as on the host: links on a merged tree, folders otherwise. */
 function systemFolders(): { binds: TemplateBind[]; links: { path: string; target: string }[] } {
   const binds: TemplateBind[] = [{ source: "/usr", target: "/usr", kind: "folder", why: "system programs and libraries" }];
   const links: { path: string; target: string }[] = [];
@@ -222,9 +222,9 @@ function admit(
   if (folder === null) return "not an existing folder";
   if (rules.system.some(({ source }) => isWithin(folder, source))) return { name: "system", mounts: [], path: [entry] };
   const avoid = rules.avoid.map((path) => realFolder(path) ?? path);
-  const untrusted = (path: string) => avoid.find((each) => isWithin(path, each));
-  const found = untrusted(folder) !== undefined ? null : (optFolder(folder) ?? (home === null ? null : toolchainAt(folder, home)));
-  const from = [folder, ...(found?.mounts ?? [])].map(untrusted).find((each) => each !== undefined);
+  const findUntrusted = (path: string) => avoid.find((each) => isWithin(path, each));
+  const found = findUntrusted(folder) !== undefined ? null : (optFolder(folder) ?? (home === null ? null : toolchainAt(folder, home)));
+  const from = [folder, ...(found?.mounts ?? [])].map(findUntrusted).find((each) => each !== undefined);
   if (from !== undefined) return `is in ${from}, whose content is not trusted`;
   if (found === null) return UNKNOWN_LAYOUT;
   const problem = found.mounts.map((path) => mountProblem(path, rules.reserved)).find((text) => text !== null);

@@ -9,8 +9,8 @@ const ACCOUNTS_BYTES_MAX = 1024 * 1024;
 
 /**
  * Returns what a sandbox adds to an image: the sandbox's user among the image's accounts, the machine's names, and
- * folders to mount on. They go into a layer above the image, which itself never changes. The image's files are read
- * inside it, wherever its links lead; an odd file counts as empty.
+ * folders to mount on. They go into a layer above the image, which itself never changes. We never read outside the
+ * image, wherever its links lead. A file that is not a small regular one counts as empty.
  */
 export function imageFiles(options: { rootfsDir: string }): { files: GeneratedFile[]; folders: TemplateFolder[] } {
   const { rootfsDir } = options;

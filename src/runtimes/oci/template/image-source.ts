@@ -14,8 +14,8 @@ export type ImageSource =
   | { kind: "registry"; reference: string };
 
 /**
- * Finds what a reference names. On disk, a tag may follow the last colon. Throws `not_found`, or `invalid` with a hint
- * that says what is accepted.
+ * Finds the image that a reference names. On disk, a tag may follow the last colon. Throws `not_found`, or `invalid`
+ * with a hint that says what is accepted.
  */
 export function imageSource(reference: string): ImageSource {
   const parsed = parseImageReference(reference);
@@ -47,7 +47,7 @@ function sourceOnDisk(path: string, tag: string | null): ImageSource | null {
   return { kind: "rootfs", folder: absolute };
 }
 
-/** Throws `denied` for a path that may not be accessed. */
+/** Throws `denied` for a path that we cannot access. */
 function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

@@ -47,8 +47,8 @@ export interface ImageTemplate {
   /** The image's digest, or null for a folder that is used in place. */
   digest: string | null;
   /**
-   * The root file system, for a read-only layer. On disk it has the image's own ids; a folder that is used in place has
-   * whatever ids it had.
+   * The root file system, for a read-only layer. On disk it has the image's own ids; a folder that is used in place
+   * keeps the ids that it has.
    */
   rootfsDir: string;
   config: ImageConfig;
@@ -66,7 +66,7 @@ export interface ResolveImageOptions {
   inside?: RunInside | undefined;
   /** Removes a tree with files of such ids. */
   remove?: (path: string) => Promise<void>;
-  /** False if there is a single id, to which everything then belongs. */
+  /** False if only one id is available, which then owns all files. */
   keepOwners?: boolean;
   /**
    * The owner that requests the image, and whose share of the disk it counts toward. Absent for the user of this
@@ -102,24 +102,24 @@ export async function resolveImage(options: ResolveImageOptions): Promise<ImageT
   if (source.kind === "layout") {
     const found = await findImage(folderStore(source.folder), { tag: source.tag, arch });
     return (
-      (await cached(cache, found.digest)) ??
+      (await findCached(cache, found.digest)) ??
       (await withDraft(cache, async (draft) => (await unpackFound({ options, cache, found, draft })).template))
     );
   }
   const key = await referenceKey(source, { arch, owner: options.owner });
   const known = options.refresh === true ? null : await knownDigest(cache, key);
-  const ready = known === null ? null : await cached(cache, known);
+  const ready = known === null ? null : await findCached(cache, known);
   if (ready !== null) return ready;
   return withDraft(cache, async (draft) => {
     const found = await findImage(await gather(source, options, draft), { tag: source.kind === "archive" ? source.tag : null, arch });
-    const template = (await cached(cache, found.digest)) ?? (await unpackFound({ options, cache, found, draft })).template;
+    const template = (await findCached(cache, found.digest)) ?? (await unpackFound({ options, cache, found, draft })).template;
     await rememberDigest(cache, key, found.digest);
     return template;
   });
 }
 
 async function builtTemplate(stateDir: string, image: ImageView): Promise<ImageTemplate> {
-  const template = await cached(createTemplateCache({ stateDir }), image.digest);
+  const template = await findCached(createTemplateCache({ stateDir }), image.digest);
   if (template !== null) return template;
   throw new CaissonError("not_found", `the files of image ${image.name} no longer exist`, {
     hint: "Build it again: `caisson image build`.",
@@ -127,7 +127,7 @@ async function builtTemplate(stateDir: string, image: ImageView): Promise<ImageT
 }
 
 /** Returns the template of this digest, or null. One with an unreadable record counts as missing, and is never used. */
-async function cached(cache: TemplateCache, digest: string): Promise<ImageTemplate | null> {
+async function findCached(cache: TemplateCache, digest: string): Promise<ImageTemplate | null> {
   const folder = await cache.use(templateName(digest));
   if (folder === null) return null;
   const text = await ifErrno(readFile(join(folder, "image.json"), "utf8"), ABSENT, null);
@@ -135,7 +135,10 @@ async function cached(cache: TemplateCache, digest: string): Promise<ImageTempla
   return record.success ? { ...record.data, rootfsDir: join(folder, "rootfs") } : null;
 }
 
-export const templateName = (digest: string) => `image-${digest.replace("sha256:", "")}`;
+const IMAGE_PREFIX = "image-";
+export const templateName = (digest: string) => `${IMAGE_PREFIX}${digest.replace("sha256:", "")}`;
+/** Returns whether a template is an unpacked image. */
+export const isImage = (template: string) => template.startsWith(IMAGE_PREFIX);
 
 async function withDraft<T>(cache: TemplateCache, work: (draft: string) => Promise<T>): Promise<T> {
   const draft = await cache.draft();
@@ -233,8 +236,9 @@ async function flush(folder: string): Promise<void> {
 }
 
 /**
- * Returns the key under which a name or an archive is looked up; for an archive it includes the file's state. A name
- * that the machine's user fetched, perhaps with a password, tells other owners nothing: they fetch without one.
+ * Returns the key under which a name or an archive is looked up; for an archive it includes the file's state. The
+ * machine's user and other owners have different keys for a name: the user may have fetched it with a password, but
+ * others fetch without one.
  */
 async function referenceKey(
   source: Exclude<ImageSource, { kind: "rootfs" | "layout" }>,

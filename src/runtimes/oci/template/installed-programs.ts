@@ -10,8 +10,8 @@ const known = [
 ];
 
 /**
- * `~/.local/bin` collects the user's own scripts, with whatever they contain. So only known programs are taken, and
- * only compiled ones or those in the place where their installers put them.
+ * `~/.local/bin` also contains the user's own scripts, which may contain anything. So we take only known programs, and
+ * only if they are compiled or are links to where their installers put them.
  */
 export function localBin(rest: string, home: string): Toolchain | null {
   if (rest !== ".local/bin" && rest !== "bin") return null;

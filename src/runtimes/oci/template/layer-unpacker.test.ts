@@ -31,7 +31,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   try {
-    // Whatever an archive tried, the files next to the target are unchanged.
+    // No archive may change the files next to the target.
     expect(readFileSync(join(outside, "victim"), "utf8")).toBe("untouched");
     expect(lstatSync(join(outside, "victim")).mode & 0o777).toBe(0o600);
     expect(lstatSync(outside).mode & 0o777).toBe(0o700);

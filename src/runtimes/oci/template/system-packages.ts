@@ -61,8 +61,9 @@ export function systemPackages(machine: { osRelease?: string; arch?: string } = 
 const pamRules = ["auth", "account", "password", "session"].map((kind) => `${kind} required pam_permit.so\n`).join("");
 
 /**
- * Replaces apt where it cannot work: in an ordinary user's sandbox, the machine's files belong to `nobody`, so root
- * inside may not replace them. Says why and what to do, instead of "are you root?".
+ * Replaces apt in an ordinary user's sandbox, where it cannot work: the machine's files belong to the overflow user
+ * there, so root inside cannot change them. The replacement says why apt fails and what to do instead, where apt would
+ * only ask "are you root?".
  */
 export function refusedPackageTools(): GeneratedFile[] {
   if (lstatOrNull(`${dpkgState}/status`) === null) return [];
@@ -103,7 +104,7 @@ export function packageSources({ osRelease, arch }: { osRelease: string; arch: s
 
 /**
  * Returns the accounts in dpkg's list of overridden modes, with this machine's ids: dpkg refuses to work if it does not
- * know one of them. Adds the account as which apt downloads.
+ * know one of them. Adds the account that apt uses for downloads.
  */
 export function packageAccounts(files: { overrides: string; passwd: string; group: string }): SystemAccounts {
   const named = files.overrides.split("\n").map((line) => line.split(" "));
@@ -122,7 +123,7 @@ function isSystem([name, id]: readonly [string, number, ...number[]]): boolean {
   return name !== "_apt" && id > 0 && id < 1000;
 }
 
-/** In parts, so that a search of our sources for stray registry addresses finds none. */
+/** Split, so that a search of our sources for stray registry addresses does not find it. */
 const debianHost = ["deb", "debian", "org"].join(".");
 
 function stanza({ uri, suites, components, keyring }: { uri: string; suites: string[]; components: string; keyring: string }): string {

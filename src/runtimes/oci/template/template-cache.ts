@@ -72,7 +72,7 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
       const isThere = async () => (await ifErrno(lstat(path), ABSENT, null))?.isDirectory() ?? false;
       if (!(await isThere())) return null;
       await ignore(noteUse(join(folder, USES, name)), "on a full disk, an earlier use counts");
-      // A process that removed it before our note did not see the use; one that removes it now does.
+      // A process that removed the template before our note did not see the use; a process that removes it now does.
       return (await isThere()) ? path : null;
     },
     async uses() {
@@ -115,7 +115,7 @@ export function createTemplateCache(options: { stateDir: string; remove?: (path:
       );
       const isStillUnused = isThere && (await isUnused(await lastUseOf(folder, name)));
       if (isStillUnused) await rm(join(folder, USES, name), { force: true });
-      // If another process has made it again, that one stays.
+      // If another process has created the template again, the new one stays.
       else if (isThere) await ifErrno(rename(removed, join(folder, name)), ["ENOTEMPTY", "EEXIST"], undefined);
       await discard(draft);
       return isStillUnused;
@@ -143,13 +143,16 @@ async function noteUse(path: string): Promise<void> {
   await utimes(path, nowMs / 1000, nowMs / 1000);
 }
 
-/** Returns 0 if a template has no note and no name. One of an older version has no note; its own time counts. */
+/**
+ * Returns 0 if neither the template nor its note exists. A template of an older version has no note, so its ctime
+ * counts.
+ */
 async function lastUseOf(folder: string, name: string): Promise<number> {
   const [note, template] = await Promise.all([USES, "."].map((place) => ifErrno(lstat(join(folder, place, name)), ABSENT, null)));
   return note?.mtimeMs ?? template?.ctimeMs ?? 0;
 }
 
-/** A rename is only sure to survive a power cut after its folder was synced. */
+/** A rename is certain to survive a power cut only after its folder was synced. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {

@@ -24,7 +24,7 @@ export function toolchainAt(folder: string, home: string): Toolchain | null {
   return null;
 }
 
-const layouts: readonly Layout[] = [cargo, shimmed, node, volta, mise, asdf, go, sdkman, bun, deno, opencode, npmPrefix, localBin];
+const layouts: readonly Layout[] = [cargo, shimToolchain, node, volta, mise, asdf, go, sdkman, bun, deno, opencode, npmPrefix, localBin];
 
 function cargo(rest: string, home: string): Toolchain | null {
   if (rest !== ".cargo/bin") return null;
@@ -52,9 +52,10 @@ function cargo(rest: string, home: string): Toolchain | null {
 }
 
 /**
- * pyenv and its kin. Their shims are scripts that look up the version to use, so they need the tool and every version.
+ * pyenv and similar tools. Their shims are scripts that look up the version to use, so they need the tool and every
+ * version.
  */
-function shimmed(rest: string, home: string): Toolchain | null {
+function shimToolchain(rest: string, home: string): Toolchain | null {
   const name = /^\.(pyenv|rbenv|nodenv)\/(?:shims|bin)$/.exec(rest)?.[1];
   if (name === undefined) return null;
   const base = join(home, `.${name}`);
@@ -107,11 +108,11 @@ function mise(rest: string, home: string): Toolchain | null {
   const installs = join(home, base, "installs");
   const direct = /\/installs\/([^/]+)\/([^/]+)(?:\/|$)/.exec(rest);
   if (direct?.[1] !== undefined && direct[2] !== undefined) {
-    return merge("mise", [installed(direct[1], join(installs, direct[1], direct[2]))], [join(home, rest)]);
+    return merge("mise", [installedToolchain(direct[1], join(installs, direct[1], direct[2]))], [join(home, rest)]);
   }
   const found = children(installs).flatMap((tool) => {
     const chosen = resolveWithin(join(tool, "latest"), installs) ?? newest(tool);
-    return chosen === undefined ? [] : [installed(tool.slice(installs.length + 1), chosen)];
+    return chosen === undefined ? [] : [installedToolchain(tool.slice(installs.length + 1), chosen)];
   });
   return merge("mise", found);
 }
@@ -121,7 +122,7 @@ function asdf(rest: string, home: string): Toolchain | null {
   const direct = /^\.asdf\/installs\/([^/]+)\/([^/]+)(?:\/|$)/.exec(rest);
   const installs = join(home, ".asdf/installs");
   if (direct?.[1] !== undefined && direct[2] !== undefined) {
-    return merge("asdf", [installed(direct[1], join(installs, direct[1], direct[2]))], [join(home, rest)]);
+    return merge("asdf", [installedToolchain(direct[1], join(installs, direct[1], direct[2]))], [join(home, rest)]);
   }
   if (rest !== ".asdf/shims") return null;
   const wanted = new Map<string, string>();
@@ -133,13 +134,13 @@ function asdf(rest: string, home: string): Toolchain | null {
     const name = tool.slice(installs.length + 1);
     const version = wanted.get(name);
     const chosen = version !== undefined && isFolder(join(tool, version)) ? join(tool, version) : newest(tool);
-    return chosen === undefined ? [] : [installed(name, chosen)];
+    return chosen === undefined ? [] : [installedToolchain(name, chosen)];
   });
   return merge("asdf", found);
 }
 
 /** Returns one version of one tool in a manager's `installs`. */
-function installed(tool: string, folder: string): Omit<Toolchain, "name"> {
+function installedToolchain(tool: string, folder: string): Omit<Toolchain, "name"> {
   if (tool === "node" || tool === "nodejs") return nodePrefix(folder);
   const bin = join(folder, "bin");
   return {
@@ -161,8 +162,8 @@ function sdkman(rest: string, home: string): Toolchain | null {
   const [, candidate, version] = /^\.sdkman\/candidates\/([^/]+)\/([^/]+)\/bin$/.exec(rest) ?? [];
   if (candidate === undefined || version === undefined) return null;
   const folder = join(home, ".sdkman/candidates", candidate, version);
-  // Maven refuses an empty settings file, so one with servers (and their passwords) cannot be hidden. Then all of it
-  // stays out.
+  // Maven refuses an empty settings file, so we cannot hide one that contains servers (and their passwords). We then
+  // leave out Maven altogether.
   const settings = withoutComments(readSmall(join(folder, "conf/settings.xml")));
   if (/<(?:server|proxy|profile)\b/.test(settings)) {
     return {

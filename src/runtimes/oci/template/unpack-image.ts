@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { lstatSync, mkdirSync } from "node:fs";
 import { CaissonError } from "../../../contract/error/error.ts";
 import { ignore } from "../../../lib/failures.ts";
-import { decompressed } from "./decompress.ts";
+import { decompress } from "./decompress.ts";
 import { type LayerFile, openPlainFile } from "./image-store.ts";
 import { createLayerUnpacker } from "./layer-unpacker.ts";
 
@@ -33,7 +33,7 @@ export async function unpackImage(request: UnpackRequest): Promise<{ entries: nu
     const plain = createHash("sha256");
     const source = file.createReadStream({ highWaterMark: 256 * 1024 });
     const contents = (async function* () {
-      for await (const chunk of decompressed(hashed(source, packed))) {
+      for await (const chunk of decompress(hashWhileReading(source, packed))) {
         expanded += chunk.length;
         // Headers and padding add to the size of the files. Beyond twice the bound, it is a bomb.
         if (expanded > bytesMax * 2)
@@ -68,7 +68,7 @@ export function checkRoot(root: string): void {
   }
 }
 
-async function* hashed(source: AsyncIterable<Buffer>, hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
+async function* hashWhileReading(source: AsyncIterable<Buffer>, hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
   for await (const chunk of source) {
     hash.update(chunk);
     yield chunk;

@@ -24,10 +24,10 @@ export interface Defect {
 export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime; close(): Promise<void> } {
   const sandboxes = new Set<OwnedSandbox>();
   const making = new Set<Promise<OwnedSandbox>>();
-  const wrapProcess = (process: Process, options: SpawnOptions | null) => layered(process, defect.process?.(process, options) ?? {});
+  const wrapProcess = (process: Process, options: SpawnOptions | null) => overlay(process, defect.process?.(process, options) ?? {});
   const wrapSandbox = (sandbox: OwnedSandbox, spec?: SandboxConfig): OwnedSandbox => {
     sandboxes.add(sandbox);
-    const inner = layered(sandbox, {
+    const inner = overlay(sandbox, {
       get info() {
         return spec === undefined ? sandbox.info : (defect.info?.(sandbox.info, spec) ?? sandbox.info);
       },
@@ -41,9 +41,9 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
         return wrapSandbox(await sandbox.fork(options));
       },
     });
-    return layered(inner, defect.sandbox?.(inner) ?? {});
+    return overlay(inner, defect.sandbox?.(inner) ?? {});
   };
-  const inner = layered(good, {
+  const inner = overlay(good, {
     async capabilities() {
       const capabilities = await good.capabilities();
       return defect.capabilities?.(capabilities) ?? capabilities;
@@ -58,7 +58,7 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
     },
   });
   return {
-    runtime: layered(inner, defect.runtime?.(inner) ?? {}),
+    runtime: overlay(inner, defect.runtime?.(inner) ?? {}),
     async close() {
       await Promise.allSettled(making);
       for (const sandbox of sandboxes) await ignore(sandbox.destroy(), "a broken sandbox may fail to end");
@@ -67,7 +67,7 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
 }
 
 /** Returns an object with some members replaced. The others keep their own `this`, and getters stay live. */
-function layered<T extends object>(below: T, above: Partial<T>): T {
+function overlay<T extends object>(below: T, above: Partial<T>): T {
   return new Proxy(below, {
     get(_target, key) {
       const source: object = key in above ? above : below;

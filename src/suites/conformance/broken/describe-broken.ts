@@ -43,8 +43,8 @@ export function describeBroken(name: string, make: () => Promise<Subject>, only:
       if (defect === undefined) continue;
       it(`${test.name}: fails when ${defect.what}`, { timeout: 60_000 }, async ({ skip }) => {
         if ("absent" in subject) return skip(subject.absent);
-        // A runtime that lacks a feature would fail for that reason and prove nothing. One that has it must be made to
-        // claim that it lacks it.
+        // A runtime that lacks the needed feature would fail for that reason, which proves nothing. If a test needs
+        // `!feature`, the defect makes a runtime that has the feature claim to lack it.
         const lacking = test.needs?.startsWith("!") ? null : whyNotApplicable(await subject.runtime.capabilities(), test.needs);
         if (lacking !== null) return skip(lacking);
         const { runtime, close } = breakRuntime(subject.runtime, defect);

@@ -4,7 +4,7 @@ import { ignore } from "../../../lib/failures.ts";
 import type { OutputChunk, Process, SpawnOptions } from "../../../sandbox/sandbox.ts";
 import { type Defect, forgiving, noop, nothing, notWhatItIs } from "./broken-runtime.ts";
 
-async function* mapped(process: Process, change: (chunk: OutputChunk) => OutputChunk): AsyncGenerator<OutputChunk> {
+async function* mapOutput(process: Process, change: (chunk: OutputChunk) => OutputChunk): AsyncGenerator<OutputChunk> {
   for await (const chunk of process.output) yield change(chunk);
 }
 
@@ -39,11 +39,11 @@ let calls = 0;
 export const processDefects: Record<string, Defect> = {
   "process: stdout and stderr are kept apart": {
     what: "everything arrives as stdout",
-    process: (good) => ({ output: mapped(good, (chunk) => ({ ...chunk, stream: "stdout" })) }),
+    process: (good) => ({ output: mapOutput(good, (chunk) => ({ ...chunk, stream: "stdout" })) }),
   },
   "process: output is byte-exact, even if binary and on both streams": {
     what: "output is treated as text",
-    process: (good) => ({ output: mapped(good, (chunk) => ({ ...chunk, data: Buffer.from(Buffer.from(chunk.data).toString()) })) }),
+    process: (good) => ({ output: mapOutput(good, (chunk) => ({ ...chunk, data: Buffer.from(Buffer.from(chunk.data).toString()) })) }),
   },
   "process: exit codes are reported unchanged": {
     what: "exit codes are truncated to seven bits",
@@ -78,7 +78,7 @@ export const processDefects: Record<string, Defect> = {
   "process: the default user is not root": {
     what: "commands run as root",
     capabilities: (good) => ({ ...good, isolation: 1 }),
-    process: (good) => ({ output: mapped(good, (chunk) => ({ ...chunk, data: Buffer.from("0\n") })) }),
+    process: (good) => ({ output: mapOutput(good, (chunk) => ({ ...chunk, data: Buffer.from("0\n") })) }),
   },
   "process: root is denied unless the config allows it": {
     what: "the requested user is ignored",
