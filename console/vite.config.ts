@@ -19,7 +19,7 @@ export default defineConfig({
       output: {
         // One file for everything that pages share: requesting dozens of small files takes longer than sending them.
         codeSplitting: {
-          // Except for what only the work pages share, which the first page does not need.
+          // Excludes modules that only the work pages share, because the first page does not need them.
           groups: [
             {
               name: "shared",

@@ -1,6 +1,6 @@
 /**
- * Zod compiles schemas to functions if the page may evaluate text, which it tests first. This page may not, and its
- * policy reports every test. Turns that off before the first schema is loaded, without loading any.
+ * Zod tests whether the page allows `eval`, to compile schemas to functions. This page forbids `eval`, and its policy
+ * reports every test. Turns the test off before the first schema is loaded, and loads no schema itself.
  */
 (globalThis as { __zod_globalConfig?: { jitless?: boolean } }).__zod_globalConfig = { jitless: true };
 

@@ -72,7 +72,7 @@ export async function callModel(options: CallModelOptions): Promise<void> {
     if (pauseMs === null) throw outcome.error;
     await ignore(delay(pauseMs, undefined, { signal: options.signal }), "the signal is checked below");
     if (options.signal.aborted) {
-      await journal.append([interrupted(call, [], 0)]);
+      await journal.append([interruptedEvent(call, [], 0)]);
       return;
     }
   }
@@ -129,7 +129,7 @@ async function attemptCall(
     throw new CaissonError("unavailable", `${model.name} did not finish its answer`);
   } catch (error) {
     await streamer.flush();
-    if (options.signal.aborted) return { kind: "ended", event: interrupted(call, collector.parts, performance.now() - startMs) };
+    if (options.signal.aborted) return { kind: "ended", event: interruptedEvent(call, collector.parts, performance.now() - startMs) };
     if (error instanceof CaissonError) return { kind: "failed", error };
     throw error;
   }
@@ -139,7 +139,7 @@ async function attemptCall(
  * Ends an interrupted call. Its text stays in the conversation, but its tool calls do not, since they will get no
  * result.
  */
-function interrupted(call: string, parts: readonly AssistantPart[], durationMs: number): ModelEnded {
+function interruptedEvent(call: string, parts: readonly AssistantPart[], durationMs: number): ModelEnded {
   const usage: Usage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 };
   const textParts = parts.filter((part) => part.kind === "text" && part.text !== "");
   return { type: "model.ended", data: { call, parts: textParts, usage, costUsd: 0, stop: "interrupted", durationMs } };

@@ -43,8 +43,8 @@ export async function compact(options: Options): Promise<void> {
 }
 
 /**
- * Shows the old messages to the model as a transcript, since providers reject tool messages without the tools' schemas,
- * and a conversation that was too long would be too long again. Returns null if the model returns no summary.
+ * Shows the old messages to the model as a shortened transcript. The messages themselves would be too long again, and
+ * providers reject tool messages without the tools' schemas. Returns null if the model returns no summary.
  */
 async function summarise(options: Options, messages: readonly ModelMessage[]): Promise<{ text: string; usage: Usage } | null> {
   const { state } = options.journal;

@@ -40,7 +40,7 @@ export function decide(state: RunState, options: { contextTokens: number }): Ste
     if (state.emptyAnswers > 0) return { kind: "answerMissing" };
     if (state.waiting.length === 0) return endOfTurn(state);
   }
-  const budget = exceeded(state);
+  const budget = decideBudget(state);
   if (budget) return budget;
   const { threshold } = state.definition.harness.doomLoop;
   const noticed = noticeLoop(state, threshold);
@@ -88,7 +88,7 @@ export function finishFor(budget: BudgetKind): FinishReason {
   return budget === "time" ? "timeout" : "budget";
 }
 
-function exceeded(state: RunState): StepDecision | null {
+function decideBudget(state: RunState): StepDecision | null {
   const budget = exceededBudget(state);
   if (!budget) return null;
   if (state.definition.harness.onBudget === "stop") return { kind: "end", reason: finishFor(budget.budget), text: budget.text };
@@ -98,7 +98,7 @@ function exceeded(state: RunState): StepDecision | null {
 export function exceededBudget(state: RunState): { budget: BudgetKind; text: string } | null {
   const { harness } = state.definition;
   const steps = state.budgets.steps ?? harness.maxSteps;
-  // The limit is on starting a step: one that has started may finish.
+  // The limit applies to new steps. A step that has started may finish.
   if (state.openCall === null && state.step >= steps)
     return { budget: "steps", text: `The run took ${state.step} steps; the limit is ${steps}.` };
   const timeMs = state.budgets.timeMs ?? harness.timeoutMs;
@@ -137,9 +137,9 @@ export function canMakeRoom(state: RunState, contextTokens: number): boolean {
 }
 
 /**
- * Returns the first step that must not be summarized. Protects at least the newest step, and at most half of the
- * compaction threshold. After the provider rejected the conversation as too long our count was wrong, so it protects at
- * most half of the conversation.
+ * Returns the first step that must not be summarized. Always protects the newest step, and at most half of the
+ * compaction threshold. If the provider rejected the conversation as too long, our token count was wrong. Then this
+ * protects at most half of the conversation instead.
  */
 export function compactionStep(state: RunState, contextTokens: number): number {
   const { protectTokens, threshold } = state.definition.harness.compaction;

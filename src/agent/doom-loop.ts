@@ -1,6 +1,6 @@
 import type { RunState } from "./run-state.ts";
 
-/** This many calls, of only a few kinds and without a changed file, count as no progress. */
+/** This many calls in a row count as no progress if they repeat only a few different calls and change no file. */
 const NO_PROGRESS_CALLS = 12;
 const NO_PROGRESS_KINDS = 4;
 /** Further loops after this many nudges escalate, even if the agent did something new in between. */

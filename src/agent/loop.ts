@@ -16,7 +16,9 @@ import { turnOf } from "./run-turn.ts";
 import type { Tool } from "./tool.ts";
 import { toolSchema } from "./tool-schema.ts";
 
-/** How long an interrupted effect has to finish. After that its sandbox is ended, and the effect gets as long again. */
+/**
+ * How long an interrupted effect has to finish. After that we end its sandbox, and the effect gets as much time again.
+ */
 const INTERRUPTED_GRACE_MS = 10_000;
 /** An agent that still loops after this many notices, even though it was asked to stop and summarize, is stuck. */
 const NOTICES_MAX = 4;
@@ -48,7 +50,7 @@ export async function driveRun(options: LoopOptions): Promise<void> {
     const decision = duringTurn(turn, () => decide(journal.state, { contextTokens: model.contextTokens }));
     using effect = interruptible(options);
     try {
-      const context = { ...options, tools, schemas, signal: effect.signal, letGo: options.signal, heard: heardCount };
+      const context = { ...options, tools, schemas, signal: effect.signal, releaseSignal: options.signal, heard: heardCount };
       const performing = duringTurn(turn, () => perform(decision, context));
       await unlessLetGo(unlessStuck(performing, effect.signal, options), options.signal, journal.state.run);
     } catch (error) {
@@ -109,7 +111,7 @@ async function unlessLetGo(performing: Promise<void>, signal: AbortSignal, run: 
 
 interface Performing extends RunToolsOptions {
   /** Fires when the run is released, and ends what cannot be continued later: the model's answer, and waiting. */
-  letGo: AbortSignal;
+  releaseSignal: AbortSignal;
   /** `Journal.heard()` at the time of the decision. */
   heard: number;
   model: Model;
@@ -118,7 +120,7 @@ interface Performing extends RunToolsOptions {
 
 async function perform(decision: StepDecision, options: Performing): Promise<void> {
   const { journal } = options;
-  const either = () => AbortSignal.any([options.signal, options.letGo]);
+  const either = () => AbortSignal.any([options.signal, options.releaseSignal]);
   switch (decision.kind) {
     case "model":
       return await callModel({ ...options, signal: either(), tools: options.schemas, messages: decision.messages });
@@ -159,7 +161,7 @@ async function waitOut(options: Performing, text: string): Promise<void> {
     });
   }
   const over = new AbortController();
-  const either = AbortSignal.any([options.signal, options.letGo, over.signal]);
+  const either = AbortSignal.any([options.signal, options.releaseSignal, over.signal]);
   const changed = ignore(journal.changed(either), "the loop checks the signals");
   const due = ignore(delay(OUTAGE_LOOK_MS, "due" as const, { signal: either }), "the loop checks the signals");
   const first = await Promise.race([changed, due]);
@@ -170,26 +172,26 @@ async function waitOut(options: Performing, text: string): Promise<void> {
 async function notice(options: Performing, noticed: Extract<StepDecision, { kind: "notice" }>["noticed"]): Promise<void> {
   const { journal } = options;
   const { text, pattern } = noticed;
-  const happened = (action: "nudged" | "summarised" | "paused" | "failed"): NewRunEvent => ({
+  const loopEvent = (action: "nudged" | "summarised" | "paused" | "failed"): NewRunEvent => ({
     type: "loop.noticed",
     data: { pattern, action, text },
   });
   // Each pair of events is one append: after a crash in between, the log would have a notice that the agent never saw.
   if (!noticed.again) {
     const words = `${text}. This is not making progress. Say what you expected and what happened instead, then try something different.`;
-    return await journal.append([happened("nudged"), systemMessage(words)]);
+    return await journal.append([loopEvent("nudged"), systemMessage(words)]);
   }
   const { doomLoop, onAsk } = journal.state.definition.harness;
   const heedless = (journal.state.noticed?.times ?? 0) >= NOTICES_MAX;
   if (doomLoop.action === "fail" || (doomLoop.action === "pause" && onAsk === "deny") || (doomLoop.action === "summarize" && heedless)) {
-    await journal.append([happened("failed")]);
+    await journal.append([loopEvent("failed")]);
     return await endRun(options, { reason: "stuck", text });
   }
   if (doomLoop.action === "pause") {
-    return await journal.append([happened("paused"), ...question({ kind: "stuck", why: "stuck", text: `${text}. Let it continue?` })]);
+    return await journal.append([loopEvent("paused"), ...question({ kind: "stuck", why: "stuck", text: `${text}. Let it continue?` })]);
   }
   const words = `${text}. Stop trying this. Summarize what you tried and why it failed, then choose another approach, or end with what is missing.`;
-  await journal.append([happened("summarised"), systemMessage(words)]);
+  await journal.append([loopEvent("summarised"), systemMessage(words)]);
 }
 
 function question(options: { kind: "budget" | "stuck"; why: "budget" | "stuck"; text: string }): NewRunEvent[] {

@@ -39,8 +39,8 @@ export function permissionRules(
 }
 
 /**
- * Returns the part of a preset that other rules cannot loosen: all of it, except the patterns that the rules beside it
- * name.
+ * Returns the rules of a preset that other rules cannot loosen: all except those that the rules beside the preset
+ * override.
  */
 export function permissionFloor(
   permissions: PermissionPreset | PermissionRules | readonly [PermissionPreset, PermissionRules],

@@ -51,7 +51,8 @@ export interface RunState extends RunFacts {
   always: Set<string>;
   lastInputTokens: number;
   /**
-   * Our estimate of the conversation when the model last answered. Anything newer comes on top of the provider's count.
+   * Our estimate of the conversation's tokens when the model last answered. We add the growth since then to the
+   * provider's count.
    */
   estimatedAtAnswer: number;
   /** Set when the provider rejected the conversation as too long. It is compacted and tried again once. */
@@ -146,7 +147,7 @@ const handlers: Handlers<EventFor<typeof runEvents, "state">, RunState> = {
 
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 
-/** The processes in the sandbox are lost if it was replaced or restarted, so marks calls that had started there. */
+/** Marks the calls whose processes are lost because the sandbox was replaced or restarted. */
 function applySandboxed({ data }: EventOf<"run.sandboxed">, { sandbox, tools }: RunState): void {
   if (sandbox === null || (sandbox.id === data.sandbox && !data.restarted)) return;
   for (const tool of tools.values()) if (tool.status === "started") tool.sandboxLost = data.files ?? "kept";
@@ -160,7 +161,7 @@ function applyCreated({ data }: EventOf<"run.created">, state: RunState): void {
 }
 
 /**
- * Starts over with the old conversation: what led to the end, such as an empty answer or a loop, must not end the run
+ * Starts over but keeps the conversation. The cause of the end, such as an empty answer or a loop, must not end the run
  * again.
  */
 function applyReopened({ data: { onAsk, onBudget } }: EventOf<"run.reopened">, state: RunState): void {

@@ -77,19 +77,19 @@ async function prepareInLiveSandbox(call: ToolCallState, options: RunToolsOption
 }
 
 async function prepare(call: ToolCallState, options: RunToolsOptions): Promise<Prepared> {
-  if (call.abandoned) return abandoned(call);
+  if (call.abandoned) return abandonCall(call);
   const tool = options.tools.get(call.name);
   if (!tool)
-    return answered(
+    return answerCall(
       call,
       "error",
       `There is no tool ${JSON.stringify(call.name)}. Available tools: ${[...options.tools.keys()].join(", ")}.`,
     );
   if (call.badArguments !== undefined) {
-    return answered(call, "error", `The arguments of ${call.name} are not valid JSON: ${call.badArguments.slice(0, 300)}`);
+    return answerCall(call, "error", `The arguments of ${call.name} are not valid JSON: ${call.badArguments.slice(0, 300)}`);
   }
   const parsed = checkValue(tool.parameters, call.arguments);
-  if (!parsed.success) return answered(call, "error", `The arguments of ${call.name} are invalid: ${tellProblems(parsed.problems)}`);
+  if (!parsed.success) return answerCall(call, "error", `The arguments of ${call.name} are invalid: ${tellProblems(parsed.problems)}`);
   const run: Prepared = { kind: "run", call, tool, args: parsed.data };
   // An earlier holder started this call, so it was permitted then.
   if (call.status === "started") return run;
@@ -103,7 +103,7 @@ async function prepare(call: ToolCallState, options: RunToolsOptions): Promise<P
     sandbox: await options.sandbox(),
     ref: (suffix) => `${options.journal.state.run}:${call.call}:${suffix}`,
   });
-  if (verdict.kind === "block") return answered(call, "blocked", `A hook blocked this call: ${verdict.reason}`);
+  if (verdict.kind === "block") return answerCall(call, "blocked", `A hook blocked this call: ${verdict.reason}`);
   if (verdict.kind === "interrupt") {
     return {
       kind: "answered",
@@ -122,14 +122,14 @@ function permission(call: ToolCallState, about: { subject: string; once: boolean
   const question = call.question === null ? undefined : state.questions.get(call.question);
   if (question?.answer) {
     if (question.answer.answer !== "deny") return null;
-    return answered(call, "denied", `A person said no${question.answer.text ? `: ${question.answer.text}` : "."}`);
+    return answerCall(call, "denied", `A person said no${question.answer.text ? `: ${question.answer.text}` : "."}`);
   }
   const { permissions, floor } = state.definition;
   const rule = permissionFor(subject, { own: permissions, floor, always: state.always });
   if (rule.permission === "allow") return null;
-  if (rule.permission === "deny") return answered(call, "denied", `The rule ${JSON.stringify(rule.pattern)} denies ${short(subject)}.`);
+  if (rule.permission === "deny") return answerCall(call, "denied", `The rule ${JSON.stringify(rule.pattern)} denies ${short(subject)}.`);
   if (state.definition.harness.onAsk === "deny") {
-    return answered(
+    return answerCall(
       call,
       "denied",
       `The rule ${JSON.stringify(rule.pattern)} requires approval for ${short(subject)}, and no person attends this run.`,
@@ -178,7 +178,7 @@ async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: Run
   ]);
 }
 
-/** Appends the requests that were denied during the call: the program may have hidden the failure. */
+/** Appends the requests that were denied during the call, because the program may not have reported them. */
 function withNetwork(result: ToolResult, network: RunNetwork): ToolResult {
   const denials = network.takeDenials();
   const notice = denials.length === 0 ? "" : `\n\n[network] ${denials.join("\n[network] ")}`;
@@ -270,15 +270,15 @@ async function afterHooks(
  * Reports calls that were requested before the run ended without running them: the user who continued the run may not
  * want them.
  */
-function abandoned(call: ToolCallState): Prepared {
+function abandonCall(call: ToolCallState): Prepared {
   const text =
     call.status === "started"
       ? "The run ended during this call. The call may have taken partial effect, and it was not repeated. Check what it should have changed before you call it again."
       : "The run ended before this call was made, and it has not been made since. Call it again if you still need it.";
-  return answered(call, "interrupted", text);
+  return answerCall(call, "interrupted", text);
 }
 
-function answered(call: ToolCallState, outcome: AnsweredOutcome, text: string): Prepared {
+function answerCall(call: ToolCallState, outcome: AnsweredOutcome, text: string): Prepared {
   return { kind: "answered", events: [toolEnded(call, outcome, text)] };
 }
 

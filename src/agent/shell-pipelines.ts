@@ -133,7 +133,9 @@ function readDocuments(script: string, start: number, marks: readonly string[]):
   return { documents, next: at };
 }
 
-/** Returns the index of the bracket that closes the one before `start`. Brackets in quotes do not count. */
+/**
+ * Returns the index of the bracket that matches the opening bracket before `start`. Brackets in quotes do not count.
+ */
 function closing(script: string, start: number): number {
   const open = ["("];
   for (let at = start; at < script.length; at++) {
@@ -144,7 +146,7 @@ function closing(script: string, start: number): number {
       if (isQuoted) open.pop();
       else open.push(character);
     } else if (isQuoted) {
-      // In double quotes, only a substitution brings brackets that count.
+      // In double quotes, only the brackets of a substitution count.
       if (character === "$" && script[at + 1] === "(") open.push(script[++at] as string);
     } else if (character === "'") at = endOf(script, at + 1, "'");
     else if (character === "(") open.push(character);

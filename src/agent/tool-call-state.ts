@@ -13,11 +13,14 @@ export interface ToolCallState {
   /** The open or answered question about it. */
   question: string | null;
   /**
-   * Set if the sandbox of a started call was lost, so the call may have taken partial effect: what happened to that
-   * sandbox's files.
+   * What happened to the files of the sandbox, if the sandbox was lost after the call had started. The call may then
+   * have taken partial effect. Otherwise null.
    */
   sandboxLost: "kept" | "gone" | null;
-  /** True if the run ended during or before this call and was continued later. The call is not made or finished. */
+  /**
+   * True if the run ended during or before this call and was continued later. Such a call is neither started nor
+   * completed.
+   */
   abandoned: boolean;
 }
 

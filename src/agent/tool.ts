@@ -35,7 +35,10 @@ export interface ToolResult {
   files?: readonly { path: string; kind: "added" | "modified" | "removed"; linesAdded: number | null; linesRemoved: number | null }[];
 }
 
-/** One thing an agent can do. `run` never throws for failures inside: they are results that the model reads. */
+/**
+ * An action that an agent can take. If something fails inside the sandbox, `run` does not throw: it returns the failure
+ * as a result for the model.
+ */
 export interface Tool<Arguments = unknown> {
   readonly name: string;
   /** Text for the model; includes the current limits. */
@@ -53,12 +56,12 @@ export interface Tool<Arguments = unknown> {
    */
   readonly files: "untouched" | "listed" | "any";
   /**
-   * For a tool that is not repeatable: `run` itself finds out what became of a call that had already started
-   * (`context.resumed`), with the guest's idempotent ref or by inspection. Without this, such a call ends as `lost` and
-   * is not repeated.
+   * For a tool that is not repeatable. If a call had already started (`context.resumed`), `run` itself determines its
+   * outcome, with the guest's idempotent ref or by inspection. Without this flag, the call ends as `lost` and is not
+   * repeated.
    */
   readonly resumable?: boolean;
-  /** An answer `always` to a question about this tool counts only once. */
+  /** Even if a person answers `always` to a question about this tool, the answer applies only once. */
   readonly asksEachTime?: boolean;
   /** The text that permission patterns match, such as `bash:git push origin main` or `write:src/a.ts`. */
   subject(args: Arguments): string;

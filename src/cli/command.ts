@@ -7,8 +7,8 @@ export interface OptionSpec {
   /** The placeholder for the value in help; absent for a switch. */
   value?: string;
   /**
-   * Makes the value optional; without one it is empty. The next word is the value if this returns true; text after `=`
-   * always is.
+   * Makes the value optional; an omitted value is empty. The next word is the value if this function returns true. Text
+   * after `=` is always the value.
    */
   isValue?: (word: string) => boolean;
   repeat?: boolean;
@@ -27,10 +27,7 @@ export interface ArgumentSpec {
   completes?: readonly Completed[];
 }
 
-/**
- * Things that completion can list: those with ids and names, which it asks this program for, and files, which the shell
- * knows.
- */
+/** The kinds that completion can list. This program lists things with ids and names, and the shell lists files. */
 export type Completed = "sandbox" | "run" | "session" | "snapshot" | "file";
 
 export interface CommandDefinition {

@@ -41,8 +41,8 @@ const secondWords = (table: readonly CommandDefinition[], first: string): string
   table.filter((command) => command.path[0] === first && command.path.length === 2).map((command) => command.path[1] as string);
 
 /**
- * Returns what completes any of a command's arguments. Which argument a word belongs to is unknown if some are
- * optional.
+ * Returns the kinds for all arguments of a command together. If some arguments are optional, we cannot know which one a
+ * word belongs to.
  */
 function completedBy(command: CommandDefinition): readonly Completed[] {
   return [...new Set(command.arguments.flatMap(({ completes = ["file"] }) => completes))];

@@ -101,7 +101,7 @@ async function dispatch(start: CliStart): Promise<number> {
 /** The number of sandboxes that a station keeps ready by default. */
 const READY_DEFAULT = 2;
 const READY_MAX = 100;
-/** How long a command may remove its temporary folders after its sandboxes were removed. */
+/** How long a command may take to remove its temporary folders after its sandboxes are removed. */
 const TIDY_UP_MS = 3_000;
 /** How long an interrupted command waits for a station. */
 const LEAVE_MS = 10_000;

@@ -22,13 +22,13 @@ function wrongIn(whole: string): string[] {
   // Words after -- belong to another program.
   const text = whole.replaceAll(/ -- [^`]*/g, "");
   for (const [, name = ""] of text.matchAll(/(?<![\w-])--([a-z][a-z-]*[a-z])/g)) {
-    if (!known.has(name) && !foreign.has(name)) wrong.push(`--${name} is no option`);
+    if (!known.has(name) && !foreign.has(name)) wrong.push(`--${name} is not an option`);
   }
   // `caisson mirror: …` is a message prefix, not a command.
   for (const [, line = ""] of text.matchAll(/\bcaisson (?!\w+:)([a-z][^`\\"]*)/g)) {
     if (groups.has(line)) continue;
     const command = commandOf(line.split(" "));
-    if (command === undefined) wrong.push(`caisson ${line} is no command`);
+    if (command === undefined) wrong.push(`caisson ${line} is not a command`);
     const own = new Set([...everywhere, ...(command?.options.map(({ name }) => name) ?? [])]);
     for (const [, name = ""] of line.matchAll(/ --([a-z][a-z-]*[a-z])/g)) {
       if (command !== undefined && !own.has(name)) wrong.push(`caisson ${command.path.join(" ")} has no --${name}`);
@@ -79,8 +79,8 @@ function literalAt(source: string, start: number): string {
 
 describe("the commands in hints", () => {
   test("are checked without false positives", () => {
-    expect(wrongIn("Create it with allowRoot: true (--root).")).toEqual(["--root is no option"]);
-    expect(wrongIn("`caisson sesion ls` lists them.")).toEqual(["caisson sesion ls is no command"]);
+    expect(wrongIn("Create it with allowRoot: true (--root).")).toEqual(["--root is not an option"]);
+    expect(wrongIn("`caisson sesion ls` lists them.")).toEqual(["caisson sesion ls is not a command"]);
     expect(wrongIn("caisson ps --force")).toEqual(["caisson ps has no --force"]);
     expect(wrongIn("Try `caisson exec --memory 2g -- make --jobless`, `caisson sandbox`, or usermod --add-subuids.")).toEqual([]);
     const thrown = ["throw new E(1, { hint: a ? `Use ", "{b} --one.` : 'Or --two.', details: '--three' })"].join("$");

@@ -7,8 +7,8 @@ import { hasBegun, inside, type Place } from "./place.ts";
 import type { Json } from "./state.ts";
 import { sessionLeftBy, sessionsLeftBy } from "./step-sessions.ts";
 import {
-  bounded,
   CANCELLED,
+  checkSize,
   type Frame,
   failedBy,
   failedWith,
@@ -34,36 +34,36 @@ export function begin(turn: Turn, step: WorkflowStep, at: { path: string; frame:
         attempt,
         frame,
         result: { status: "completed", output: null },
-        data: bounded(data, path) as Record<string, Json>,
+        data: checkSize(data, path) as Record<string, Json>,
       });
     }
     if (step.kind === "fail")
       return void turn.ended(step, path, { attempt, frame, result: failedWith("failed", String(fillIn(step.text, evaluate))) });
-    turn.started(step, path, { attempt, ...givenTo(turn, step, frame) });
+    turn.started(step, path, { attempt, ...resolveInput(turn, step, frame) });
   } catch (error) {
-    // It begins in the next turn, when the value is known.
+    // The step begins in the next turn, when the value is known.
     if (error === UNKNOWN) return;
     turn.ended(step, path, { attempt, frame, result: failedBy(error) });
   }
 }
 
-function givenTo(turn: Turn, step: Exclude<WorkflowStep, { kind: "set" | "fail" }>, frame: Frame): { given: Json; due?: string } {
+function resolveInput(turn: Turn, step: Exclude<WorkflowStep, { kind: "set" | "fail" }>, frame: Frame): { given: Json; due?: string } {
   const evaluate = turn.evaluating(frame);
-  const filled = (value: unknown): Json =>
-    bounded(fillIn(JSON.parse(JSON.stringify(value ?? null)) as Json, evaluate), `the input of ${step.name}`);
+  const fill = (value: unknown): Json =>
+    checkSize(fillIn(JSON.parse(JSON.stringify(value ?? null)) as Json, evaluate), `the input of ${step.name}`);
   switch (step.kind) {
     case "agent":
-      return { given: withSession(filled({ task: step.task, input: step.input ?? {} }), sessionGiven(turn, step, frame)) };
+      return { given: withSession(fill({ task: step.task, input: step.input ?? {} }), sessionGiven(turn, step, frame)) };
     case "command": {
-      const input = filled({ argv: step.argv, env: step.env ?? {}, cwd: step.cwd ?? null, ...(step.files && { files: step.files }) });
+      const input = fill({ argv: step.argv, env: step.env ?? {}, cwd: step.cwd ?? null, ...(step.files && { files: step.files }) });
       return { given: withSession(input, sessionGiven(turn, step, frame)) };
     }
     case "merge":
       return { given: { sessions: mergedSessions(turn, step, frame) } };
     case "workflow":
-      return { given: filled({ input: step.input ?? {} }) };
+      return { given: fill({ input: step.input ?? {} }) };
     case "approval":
-      return { given: filled({ text: step.text }) };
+      return { given: fill({ text: step.text }) };
     case "timer":
       return { given: null, due: dueOf(turn, step, evaluateUntil(step, evaluate)) };
     case "foreach": {
@@ -71,7 +71,7 @@ function givenTo(turn: Turn, step: Exclude<WorkflowStep, { kind: "set" | "fail" 
       if (!Array.isArray(items)) throw new CaissonError("invalid", `${step.in} is not a list (step ${step.name})`);
       if (items.length > ITEMS_MAX)
         throw new CaissonError("too_large", `${step.name} has ${items.length} items; the maximum is ${ITEMS_MAX}`);
-      return { given: bounded({ items }, `the input of ${step.name}`) };
+      return { given: checkSize({ items }, `the input of ${step.name}`) };
     }
     case "switch": {
       const index = step.cases.findIndex(({ when }) => evaluateCondition(when, evaluate));
@@ -205,15 +205,15 @@ function advanceTimer(turn: Turn, { frame, state }: Place): Result {
 }
 
 function advanceApproval(turn: Turn, step: StepOf<"approval">, { frame, state }: Place): Result {
-  const answered = (answer: { approved: boolean; text: string; by: string }): Result => {
+  const applyAnswer = (answer: { approved: boolean; text: string; by: string }): Result => {
     if (answer.approved || step.onDeny === "continue") return { status: "completed", output: answer };
     return failedWith("denied", answer.text === "" ? `${answer.by} denied it` : `${answer.by} denied it: ${answer.text}`);
   };
-  if (state.answer !== null) return answered(state.answer);
+  if (state.answer !== null) return applyAnswer(state.answer);
   if (frame.isCancelling) return CANCELLED;
   if (state.deadline !== null && turn.hasCome(state.deadline)) {
     if (step.onTimeout === "approve" || step.onTimeout === "deny") {
-      return answered({ approved: step.onTimeout === "approve", text: "there was no answer in time", by: "timeout" });
+      return applyAnswer({ approved: step.onTimeout === "approve", text: "there was no answer in time", by: "timeout" });
     }
     return failedWith("timeout", "there was no answer in time");
   }

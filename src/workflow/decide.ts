@@ -10,7 +10,7 @@ import { fillIn, UNKNOWN } from "./expression.ts";
 import type { Evaluator, KnownValue, WantedValue } from "./expressions/evaluate.ts";
 import { decideSchedule } from "./schedule.ts";
 import type { Json, WorkflowState } from "./state.ts";
-import { bounded, CANCELLED, type Frame, type Result, RUNNING, Turn, type WorkflowEffect } from "./turn.ts";
+import { CANCELLED, checkSize, type Frame, type Result, RUNNING, Turn, type WorkflowEffect } from "./turn.ts";
 
 /** The maximum for one append, with room for the driver's own events. */
 const EVENTS_MAX = 500;
@@ -33,9 +33,9 @@ interface Wants {
 }
 
 /**
- * Decides what follows from an instance's state. Every process that folds the same events decides the same. Expressions
- * are evaluated elsewhere, within bounds: the decision goes as far as it can without their values, and is made again
- * with them.
+ * Decides what an instance does next. Every process that folds the same events makes the same decision. Expressions are
+ * evaluated elsewhere, within bounds: the decision goes as far as it can without their values, and is repeated when
+ * they are known.
  */
 export async function decideWorkflow(state: WorkflowState, look: Look, evaluator: Evaluator): Promise<WorkflowDecision> {
   const { during = (work) => work() } = look;
@@ -145,7 +145,7 @@ function outputWith(state: WorkflowState, facts: Readonly<JobFacts>, known: Read
         ? last === undefined
           ? null
           : (state.steps.get(last.name)?.output ?? null)
-        : bounded(fillIn(definition.output, turn.evaluating(frame)), "the output");
+        : checkSize(fillIn(definition.output, turn.evaluating(frame)), "the output");
     if (definition.outputSchema !== undefined) checkAgainst(definition.outputSchema, output, "the output");
     return { output };
   } catch (error) {

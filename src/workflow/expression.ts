@@ -49,17 +49,17 @@ export function fillIn(value: Json, evaluate: Evaluate): Json {
     }
   }
   if (isUnknown) throw UNKNOWN;
-  return filled(value, evaluate);
+  return fillValue(value, evaluate);
 }
 
-function filled(value: Json, evaluate: Evaluate): Json {
-  if (typeof value === "string") return filledText(value, evaluate);
-  if (Array.isArray(value)) return value.map((each) => filled(each, evaluate));
+function fillValue(value: Json, evaluate: Evaluate): Json {
+  if (typeof value === "string") return fillText(value, evaluate);
+  if (Array.isArray(value)) return value.map((each) => fillValue(each, evaluate));
   if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, filled(each as Json, evaluate)]));
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, fillValue(each as Json, evaluate)]));
 }
 
-function filledText(text: string, evaluate: Evaluate): Json {
+function fillText(text: string, evaluate: Evaluate): Json {
   const parts = partsOf(text);
   const [only] = parts;
   if (parts.length === 1 && only?.expression !== undefined) return evaluate(only.expression);

@@ -12,8 +12,8 @@ interface Branch {
 
 /**
  * Runs parallel branches, or the items of a list, up to the allowed number at a time, until enough have completed or
- * too many have not. The rest are then ended, so they have an outcome as well; with `collect` they continue even if
- * some failed.
+ * too few can still complete. Then ends the rest, so that they have an outcome as well. With `collect`, the rest
+ * continue even if some have failed.
  */
 export function joinBranches(turn: Turn, step: StepOf<"parallel" | "foreach">, place: Place): Result {
   const branches = branchesOf(step, place);
@@ -45,8 +45,8 @@ function branchesOf(step: StepOf<"parallel" | "foreach">, { state }: Place): Bra
 }
 
 /**
- * Advances the branches. One that has not begun is still waiting, or never runs. When the turn is full, the remaining
- * branches are skipped and count as running.
+ * Advances the branches. A branch that has not begun is still waiting, or will never run. When the turn is full, the
+ * remaining branches are skipped and count as running.
  */
 function runBranches(
   turn: Turn,

@@ -24,9 +24,9 @@ export function sessionLeftBy(turn: Turn, frame: Frame, name: string): string {
 }
 
 /**
- * Returns all sessions that a step left, without duplicates, in definition order. A step within ended branches or items
- * has one for each of them. The frame nearest to the reference wins, so within an item the name refers to the item's
- * own step.
+ * Returns all sessions that a step left, without duplicates, in definition order. A step within branches or items has
+ * one session for each of them that has ended. The frame nearest to the reference wins, so within an item the name
+ * refers to the item's own step.
  */
 export function sessionsLeftBy(turn: Turn, frame: Frame, name: string): string[] {
   for (let around: Frame | null = frame; around !== null; around = around.outer) {

@@ -18,7 +18,10 @@ export const VALUE_BYTES_MAX = 256 * 1024;
 const BACKOFF_MS = 1_000;
 const DELAY_MS_MAX = 300_000;
 const ERROR_TEXT_MAX = 4000;
-/** Maximum number of values to request at a time. What follows from them is appended before the next are requested. */
+/**
+ * Maximum number of values to request at a time. The events that follow from them are appended before the next values
+ * are requested.
+ */
 const WANTED_MAX = 500;
 
 /** The result of a step or of a list of steps. */
@@ -232,7 +235,7 @@ export function failedBy(error: unknown): Extract<Result, { status: "failed" }> 
 }
 
 /** Throws `too_large` for a value that is too large for the log. */
-export function bounded<Value extends Json>(value: Value, what: string): Value {
+export function checkSize<Value extends Json>(value: Value, what: string): Value {
   const bytes = Buffer.byteLength(JSON.stringify(value) ?? "");
   if (bytes <= VALUE_BYTES_MAX) return value;
   throw new CaissonError("too_large", `${what} has ${bytes} bytes; the maximum is ${VALUE_BYTES_MAX}`);

@@ -63,7 +63,7 @@ export async function openStaging(tree: FolderTree, options: Omit<ApplierOptions
   return { tree, dir, name, owner: process.getuid?.() === 0 ? { uid, gid } : null };
 }
 
-export const staged = (staging: Staging, name: string) => `${staging.name}/${name}`;
+export const stagedPath = (staging: Staging, name: string) => `${staging.name}/${name}`;
 
 export async function perform(staging: Staging, operations: readonly Operation[], crashpoint: (name: string) => void): Promise<void> {
   const { tree, dir, name } = staging;
@@ -91,7 +91,7 @@ function performOne(staging: Staging, operation: Operation): void {
   const { path } = operation;
   switch (operation.kind) {
     case "keep": {
-      const backup = staged(staging, operation.kept);
+      const backup = stagedPath(staging, operation.kept);
       // With a second link the old file stays in place until the new one replaces it, so it is never missing.
       if (operation.replaced && tryLink(tree, path, backup)) return;
       tree.rename(path, backup);
@@ -106,11 +106,11 @@ function performOne(staging: Staging, operation: Operation): void {
       if (owner) tree.chown(path, owner);
       return;
     case "put":
-      tree.rename(staged(staging, operation.fresh), path);
+      tree.rename(stagedPath(staging, operation.fresh), path);
   }
 }
 
-/** Tries to create a second link. Some file systems have none, and some files cannot get one. */
+/** Tries to create a second link. Some file systems do not support links, and some files cannot get a second one. */
 function tryLink(tree: FolderTree, path: string, backup: string): boolean {
   return ignoring("the caller renames the file instead, or throws", () => tree.link(path, backup) === undefined) ?? false;
 }
@@ -120,7 +120,7 @@ export async function takeBack({ tree, dir, name }: Staging): Promise<void> {
 }
 
 /**
- * Rolls back an apply that did not finish; of a finished one, only removes the leftovers. Idempotent, even if this
+ * Rolls back an apply that did not finish. After a finished apply, only removes the leftovers. Idempotent, even if this
  * process is killed. If something blocks a rollback (a link in place of a folder), the next apply tries again.
  */
 export async function takeBackRecord(tree: FolderTree, { dir, staging }: ApplyRecord): Promise<void> {
@@ -180,8 +180,8 @@ function takeBackOne(tree: FolderTree, staging: string, operation: Operation): v
       if (tree.stat(path)?.isDirectory()) unless(["ENOENT", "ENOTDIR", "ENOTEMPTY", "EEXIST"], () => tree.rmdir(path));
       return;
     case "put":
-      // A replaced file is restored by its `keep`. Otherwise we remove only the file that was put in place: if it is
-      // still in the staging folder nothing was put, and a folder is not ours.
+      // The `keep` operation restores a replaced file. Otherwise we remove only the file that this operation created:
+      // if that file is still in the staging folder, nothing was created, and a folder at the path is not ours.
       if (operation.replaces || tree.stat(`${staging}/${operation.fresh}`) !== null) return;
       if (tree.stat(path)?.isDirectory() === false) tree.unlink(path);
   }

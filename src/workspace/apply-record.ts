@@ -16,8 +16,8 @@ const REMAINS = /^\.(new|gone)-/;
 const REMAINS_MS = 3_600_000;
 
 /**
- * The name of the folder for new and old files. It is inside the user's folder, so that a rename can move them, and
- * unpredictable.
+ * The name of the folder for new and old files. The folder is inside the user's folder, so that a rename can move the
+ * files. Its name is unpredictable.
  */
 export const StagingName = z.string().regex(new RegExp(`^\\${STAGING_PREFIX}-[0-9a-f]{32}$`));
 const About = z.strictObject({ staging: StagingName, folder: z.string() });

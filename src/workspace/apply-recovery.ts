@@ -47,8 +47,8 @@ export async function lookAtFolder<Result>(folder: string, options: RecoveryOpti
 }
 
 /**
- * Rolls back every apply in this state folder whose process died, and waits for a running one to this folder, to a
- * folder in it or to one around it. Throws `conflict` if that takes too long or a rollback is blocked.
+ * Rolls back every apply in this state folder whose process died, and waits for a running apply to this folder, to a
+ * folder inside it or to a parent folder. Throws `conflict` if that takes too long or a rollback is blocked.
  */
 export async function settleFolder(folder: string, options: RecoveryOptions): Promise<SettledFolder> {
   const deadline = performance.now() + APPLY_WAIT_MS_MAX;
@@ -76,7 +76,7 @@ async function recoverApplies(folder: string, options: RecoveryOptions): Promise
       // We also wait for a process that is rolling this apply back.
       if (isOurs !== null) busy ??= applier ?? (lstatOrNull(dir) === null ? null : currentProcess());
     } catch (error) {
-      // This concerns another folder, and its readers get the error.
+      // The record concerns another folder. The readers of that folder get the error.
       if (isOurs === null) continue;
       throw cannotTakeBack(about?.folder ?? folder, error);
     }

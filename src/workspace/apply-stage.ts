@@ -1,4 +1,4 @@
-import { type Operation, type Staging, staged } from "./apply-journal.ts";
+import { type Operation, type Staging, stagedPath } from "./apply-journal.ts";
 import type { Change, FileSide } from "./change.ts";
 import { parentsOf } from "./resulting-tree.ts";
 
@@ -16,7 +16,7 @@ export async function stage(changes: readonly Change[], staging: Staging): Promi
     if (before !== null) keeps.push({ kind: "keep", path: old, kept: `old-${index}`, replaced });
     if (before !== null && !replaced) removedPaths.push(old);
     if (after === null) continue;
-    await writeFresh(staging, after, { target: staged(staging, `new-${index}`), old: before === null ? null : old });
+    await writeFresh(staging, after, { target: stagedPath(staging, `new-${index}`), old: before === null ? null : old });
     puts.push({ kind: "put", path, fresh: `new-${index}`, replaces: replaced });
   }
   const needed = new Set(puts.flatMap(({ path }) => parentsOf(path)));

@@ -112,7 +112,7 @@ describe("applying", () => {
     expect(readTree(folder)).toEqual({ "d/mine": "file 644 2" });
   });
 
-  test("applies only the named paths, and one end of a move if only that is named", async () => {
+  test("applies only the named paths, even just one end of a move", async () => {
     put("a/old", "moved\n");
     const changes = [change("b/new", file("moved\n"), file("moved\n"), { from: "a/old" }), change("c", null, file("c"))];
     expect((await apply(changes, { paths: ["b/"] })).applied).toEqual(["b/new"]);

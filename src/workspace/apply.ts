@@ -27,8 +27,8 @@ export interface ApplyOptions {
   /** Overwrite files that the user changed after the agent's copy was made. */
   force?: boolean;
   /**
-   * Returns whether another applier is alive. Only one applies at a time, and the apply of a dead one is rolled back.
-   * Defaults to the view of this machine.
+   * Returns whether another applier is alive. Only one applier works at a time, and the apply of a dead applier is
+   * rolled back. Defaults to the view of this machine.
    */
   alive?: (applier: ProcessIdentity) => boolean;
   /** The folder's stamp from before the changes were computed; see `settleFolder`. */

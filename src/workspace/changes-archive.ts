@@ -15,14 +15,14 @@ type Described = Pick<ChangesManifest, "id" | "kind" | "source" | "commit">;
 
 /**
  * Packs changes into an archive that another machine can compare with its folder. `base` adds the old contents, for a
- * reader that has no such folder. `applied` has the git blob names of the contents that were applied there before.
+ * reader without that folder. `applied` has the git blob names of the contents that were applied there before.
  */
 export async function* packChanges(
   described: Described,
   { changes, leftOut, ignored }: Changes,
   options: { base: boolean; applied: ReadonlyMap<string, string> },
 ): AsyncGenerator<Uint8Array, void, void> {
-  // Moves are split: the reader pairs them again in what differs there.
+  // Moves are split. The reader pairs them again among the differences that it finds.
   const single = changes.flatMap((change) => apart(change));
   const files = single.map(({ path, before, after }) => ({
     path,
@@ -73,19 +73,20 @@ export interface ReadChangesArchive {
 }
 
 /**
- * Reads a change archive from an untrusted station. Writes nothing and believes nothing in it: every content must be
- * one that the manifest names, with the size and digest given there, and every path must be valid, unique and inside
- * the folder. Throws `protocol`, `unsafe`, `too_large`.
+ * Reads a change archive from an untrusted station. Writes nothing and trusts nothing in it: the manifest must list
+ * every content with its size and digest, and every path must be valid, unique and inside the folder. Throws
+ * `protocol`, `unsafe`, `too_large`.
  */
 export async function readChangesArchive(archive: AsyncIterable<Uint8Array>): Promise<ReadChangesArchive> {
   const entries = readTar(archive);
   const close = async () => void (await entries.return());
   try {
     const first = await entries.next();
-    if (first.done === true || first.value.name !== MANIFEST_NAME || first.value.kind !== "file") throw broken("the manifest is missing");
+    if (first.done === true || first.value.name !== MANIFEST_NAME || first.value.kind !== "file")
+      throw brokenArchiveError("the manifest is missing");
     const text = await bytesOf(first.value, MANIFEST_BYTES_MAX);
     const parsed = checkValue(ChangesManifest, jsonOrNull(text.toString("utf8")));
-    if (!parsed.success) throw broken(tellProblems(parsed.problems));
+    if (!parsed.success) throw brokenArchiveError(tellProblems(parsed.problems));
     const manifest = parsed.data;
     checkPaths(manifest);
     return { manifest, close, contents: () => contentsOf(entries, manifest) };
@@ -101,11 +102,12 @@ function checkPaths({ files }: ChangesManifest): void {
     // The applying side reports paths that are forbidden for other reasons.
     if (path.startsWith("/") || path.includes("\0") || path.split("/").some((part) => part === "" || part === "." || part === ".."))
       throw new CaissonError("unsafe", `the station sent the path ${JSON.stringify(path.slice(0, 200))}, which leaves the folder`);
-    if (seen.has(path)) throw broken(`${JSON.stringify(path.slice(0, 200))} appears twice`);
+    if (seen.has(path)) throw brokenArchiveError(`${JSON.stringify(path.slice(0, 200))} appears twice`);
     seen.add(path);
-    if (before === null && after === null) throw broken(`${JSON.stringify(path.slice(0, 200))} exists on neither side`);
+    if (before === null && after === null) throw brokenArchiveError(`${JSON.stringify(path.slice(0, 200))} exists on neither side`);
     for (const side of [before, after])
-      if (side !== null && (side.mode === 0o777) !== (side.kind === "link")) throw broken(`${JSON.stringify(path)} has an invalid mode`);
+      if (side !== null && (side.mode === 0o777) !== (side.kind === "link"))
+        throw brokenArchiveError(`${JSON.stringify(path)} has an invalid mode`);
   }
 }
 
@@ -119,14 +121,15 @@ async function contentsOf(entries: ReturnType<typeof readTar>, { files }: Change
   for await (const each of entries) {
     const digest = each.name.slice(CONTENT_PREFIX.length);
     const size = each.kind === "file" && each.name.startsWith(CONTENT_PREFIX) && !contents.has(digest) ? sizes.get(digest) : undefined;
-    if (size === undefined || each.sizeBytes !== size) throw broken(`unexpected entry ${JSON.stringify(each.name.slice(0, 200))}`);
+    if (size === undefined || each.sizeBytes !== size)
+      throw brokenArchiveError(`unexpected entry ${JSON.stringify(each.name.slice(0, 200))}`);
     left -= size;
     if (left < 0) throw new CaissonError("too_large", `the changed files exceed ${CONTENT_BYTES_MAX} bytes in total`);
     const content = await bytesOf(each, size);
-    if (digestOf(content) !== digest) throw broken("content does not match its digest");
+    if (digestOf(content) !== digest) throw brokenArchiveError("content does not match its digest");
     contents.set(digest, content);
   }
-  for (const { after } of files) if (after !== null && !contents.has(after.digest)) throw broken("content is missing");
+  for (const { after } of files) if (after !== null && !contents.has(after.digest)) throw brokenArchiveError("content is missing");
   return contents;
 }
 
@@ -137,7 +140,7 @@ async function bytesOf(entry: { sizeBytes: number; content: AsyncIterable<Uint8A
   return Buffer.concat(pieces);
 }
 
-function broken(what: string): CaissonError {
+function brokenArchiveError(what: string): CaissonError {
   return new CaissonError("protocol", `the station sent an invalid change archive: ${what}`);
 }
 
@@ -145,6 +148,6 @@ function broken(what: string): CaissonError {
 export function sideFrom(side: ManifestSide | null, contents: ReadonlyMap<string, Buffer>): FileSide | null {
   if (side === null) return null;
   const content = contents.get(side.digest);
-  if (content === undefined) throw broken("content is missing");
+  if (content === undefined) throw brokenArchiveError("content is missing");
   return { kind: side.kind, mode: side.mode, content };
 }

@@ -81,7 +81,7 @@ describe("changes of a workspace", () => {
 
   test.each<[string, string, string[]]>([
     ["nothing", "true", []],
-    ["reading is no change", "cat a d/one; ls -R . >/dev/null", []],
+    ["reading changes nothing", "cat a d/one; ls -R . >/dev/null", []],
     ["added, modified, removed", "echo x > new; echo y >> a; rm d/one", ["modified a", "removed d/one", "added new"]],
     ["written and put back", "cp a b; echo x > a; cp b a; rm b", []],
     ["modes", "chmod +x a; chmod -x run", ["modified a", "modified run"]],
@@ -117,7 +117,7 @@ describe("changes of a workspace", () => {
       `echo 1 > 'a b'; echo 2 > "it's \\"q\\""; echo 3 > "$(printf 'new\\nline')"; echo 4 > 'ü 文'; echo 5 > -dash; echo 6 > 'back\\slash'`,
       [],
     ],
-    ["an empty folder is no change", "mkdir -p x/y/z", []],
+    ["an empty folder does not count", "mkdir -p x/y/z", []],
     ["deep", "mkdir -p $(seq -s / 1 80); echo x > $(seq -s / 1 80)/f; echo x > $(seq -s / 1 64)/f", []],
     ["hard links and big files", "ln a hard; head -c 3000000 /dev/urandom > big", ["added big", "added hard"]],
   ])("%s", async (_, script, expected) => {

@@ -38,13 +38,13 @@ export interface Comparison {
  * Finds the differences between the user's folder and the workspace inside.
  *
  * The old side is read on the host from the user's folder, without following links; the guest reads the new side.
- * `layer` is the host folder that collects the changes. Its names and times, the only things we use from it, show where
- * to look, so a diff costs as much as the changes, not the folder. Without a layer everything is compared, and
+ * `layer` is the host folder that collects the changes. We use only its names and times. They show where to look, so
+ * the cost of a diff depends on the changes, not on the size of the folder. Without a layer everything is compared, and
  * `sinceMs` is when the workspace was copied.
  *
- * `stateDir` is never visible inside, so it has no changes; nor have files that were hidden there, which may appear
- * inside as empty files. `applied` has the git blob names of contents that were applied to the folder from here, which
- * do not count as the user's changes. New files that the user's own `.gitignore` files exclude are left out and
+ * `stateDir` is never visible inside, so it has no changes. The same applies to files that were hidden there, which may
+ * appear inside as empty files. `applied` has the git blob names of contents that were applied to the folder from here,
+ * which do not count as the user's changes. New files that the user's own `.gitignore` files exclude are left out and
  * counted, unless `ignoring` specifies otherwise.
  *
  * Throws `too_large` beyond a limit, and the sandbox's errors.

@@ -40,9 +40,9 @@ export async function compareAll(options: {
 }
 
 /**
- * Returns whether only the user changed the file since the copy was made, so that inside it is unchanged. A snapshot
- * may store whole seconds only, and a run in such a sandbox starts in the second after the copy, so a time in the same
- * second belongs to the copy.
+ * Returns whether only the user changed the file since the copy was made, and the file inside is unchanged. A snapshot
+ * may store whole seconds only. A run in such a sandbox starts in the second after the copy, so a file whose time is in
+ * the same second belongs to the copy.
  */
 function isUsersEdit(found: Stats | null, entry: FileInfo, sinceMs: number): boolean {
   return found !== null && found.mtimeMs > sinceMs && entry.modifiedMs < (Math.floor(sinceMs / 1000) + 1) * 1000;

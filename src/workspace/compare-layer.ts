@@ -94,8 +94,8 @@ async function addDeletedPaths({ folder, inside, below }: Level, looking: Lookin
 }
 
 /**
- * Returns whether names missing from the layer are unchanged. They are, unless another folder was moved here: an
- * overlay leaves the content of a moved folder in its old place, and then some name looks different.
+ * Returns whether the names missing from the layer are unchanged. They are, unless another folder was moved here: an
+ * overlay leaves the content of a moved folder in its old place, so at least one name looks different.
  */
 async function untouchedAsBefore({ folder, touched, inside, below }: Level, looking: Looking): Promise<boolean> {
   let looked = 0;

@@ -20,10 +20,10 @@ export interface UnappliedCount {
 }
 
 /**
- * Counts the files of a layer that differ from the folder below it, without a sandbox. This is an estimate for lists,
- * at the cost of a walk: a folder that the agent moved or replaced counts by its files in the layer, and `findChanges`
- * is exact. Reaches the layer by descriptors that cannot leave it, and follows nothing in it. Returns null if the layer
- * or the folder is missing or cannot be opened.
+ * Counts the files of a layer that differ from the folder below it, without a sandbox. This is an estimate for lists
+ * that costs only a walk of the layer. For a folder that the agent moved or replaced, it counts the files in the layer;
+ * `findChanges` is exact. Reaches the layer by descriptors that cannot leave it, and follows nothing in it. Returns
+ * null if the layer or the folder is missing or cannot be opened.
  */
 export async function countUnapplied(options: {
   lower: string;
@@ -66,7 +66,7 @@ async function walk(sides: Sides): Promise<UnappliedCount> {
       if (isGitsOwn(entry.name)) continue;
       const path = folder.path === "" ? entry.name : `${folder.path}/${entry.name}`;
       if (entry.isDirectory()) {
-        // The folder is new and ignored, so none of its files count.
+        // The files of a new, ignored folder do not count.
         const isIgnored = statOf(sides.lower, path) === null && (await sides.rules.ignoresFolder(path));
         if (!isIgnored && folder.depth < DEPTH_MAX) folders.push({ path, depth: folder.depth + 1 });
       } else if (await differs(path, sides, bounds)) files += 1;

@@ -94,7 +94,7 @@ describe("files that look like credentials", async () => {
     expect(await findCredentialFiles(folder, none)).toMatchObject({ complete: true });
   });
 
-  test("do not exist in an unreadable folder", async () => {
+  test("are not found in a missing folder", async () => {
     expect(await findCredentialFiles(join(folder, "absent"), none)).toEqual({ paths: [], complete: true });
   });
 });

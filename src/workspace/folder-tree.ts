@@ -45,8 +45,8 @@ export class FolderTree implements Disposable {
   readonly path: string;
 
   /**
-   * The caller is trusted about the folder itself, so links may lead to it, unless `follow` is false: then the last
-   * name must not be a link. Throws ENOENT, ENOTDIR, EACCES.
+   * Trusts the caller about the folder itself, so links may lead to it. If `follow` is false, the last name must not be
+   * a link. Throws ENOENT, ENOTDIR, EACCES.
    */
   constructor(path: string, options: { follow?: boolean } = {}) {
     this.path = path;
@@ -88,8 +88,8 @@ export class FolderTree implements Disposable {
   }
 
   /**
-   * Like `entries`, but for names that need not be UTF-8: each other byte becomes a lone surrogate. Every method
-   * accepts such a name and uses the original bytes.
+   * Like `entries`, but for names that need not be UTF-8: each byte that is not UTF-8 becomes a lone surrogate. Every
+   * method accepts such a name and uses the original bytes.
    */
   exactEntries(path: string): { name: string; kind: "folder" | "link" | "other" }[] {
     const fd = this.#folder(path);

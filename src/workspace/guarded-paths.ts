@@ -30,10 +30,10 @@ function gitPaths(folder: string): string[] {
   if (found === null) return [];
   // A linked work tree or a submodule: the file names a folder elsewhere, and must keep naming it.
   if (!found.isDirectory()) return [".git"];
-  return [".git", ...modulesOf(folder)].flatMap((git) => ["config", "hooks"].map((name) => required(folder, `${git}/${name}`)));
+  return [".git", ...modulesOf(folder)].flatMap((git) => ["config", "hooks"].map((name) => requirePath(folder, `${git}/${name}`)));
 }
 
-function required(folder: string, path: string): string {
+function requirePath(folder: string, path: string): string {
   const found: Stats | null = lstatOrNull(join(folder, path));
   if (found === null) throw refusal(`${join(folder, path)} does not exist, so it cannot be made read-only inside`);
   if (found.isSymbolicLink()) throw refusal(`${join(folder, path)} is a link, so its target cannot be protected from changes inside`);

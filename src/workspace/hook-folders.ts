@@ -4,8 +4,8 @@ import { ifUnreadable, readLower } from "./read-side.ts";
 
 /**
  * Returns the folders of a work tree in which the user's own repository looks for hooks: git would run an agent's files
- * there at the next commit. `core.hooksPath` names one, or `.git/hooks` is a link to one. We only read the settings as
- * text.
+ * there at the next commit. `core.hooksPath` names the folder, or `.git/hooks` is a link to it. We only read the
+ * settings as text.
  */
 export async function hookFolders(tree: FolderTree): Promise<string[]> {
   const config = await readLower(tree, ".git/config").catch(ifUnreadable);
@@ -35,7 +35,7 @@ function splitOnce(text: string, sign: string): string[] {
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Returns null for a path outside, which no change reaches. */
+/** Returns null for a path outside the work tree, because no change can be there. */
 function inTree(tree: FolderTree, path: string, from: string): string | null {
   const relative = path.startsWith("/") ? posix.relative(tree.path, path) : posix.normalize(posix.join(from, path));
   return relative === "" || relative === "." ? "." : relative.startsWith("..") ? null : relative.replace(/\/$/, "");

@@ -15,10 +15,13 @@ type Segment = "**" | readonly NameToken[] | null;
 
 /** Longer lines are not patterns. */
 const PATTERN_CHARACTERS_MAX = 1000;
-/** How much of one file is read. The rest ignores nothing. */
+/** How much of one file is read. Patterns beyond this limit have no effect. */
 export const IGNORE_BYTES_MAX = 1024 * 1024;
 const PATTERNS_MAX = 10_000;
-/** Each star before a slash multiplies a pattern into several. With more than this many it matches nothing. */
+/**
+ * Each star before a slash multiplies a pattern into several. A pattern with more alternatives than this matches
+ * nothing.
+ */
 const WAYS_MAX = 16;
 
 /** Parses the patterns of a `.gitignore` as git does. Patterns that git would not understand match nothing. */

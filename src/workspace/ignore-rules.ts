@@ -50,7 +50,7 @@ const parentOf = (path: string) => (path.includes("/") ? path.slice(0, path.last
 
 /**
  * Opens the rules of a user's folder, including the files above it up to the root of its repository. Uses only the
- * user's own files, since an agent could hide its changes with one it wrote.
+ * user's own files, since an agent could write an ignore file to hide its changes.
  */
 export function openIgnoreRules(folder: string): IgnoreRules & Disposable {
   const real = existsSync(folder) ? realpathSync(folder) : folder;

@@ -71,7 +71,7 @@ describe("files that tools outside act on", () => {
     expect((await apply(changes.slice(0, 1), { paths: ["tools/hooks/pre-commit"] })).applied).toHaveLength(1);
   });
 
-  test("do not include files that only people run, or that nothing runs", () => {
+  test("do not include files that no tool runs by itself", () => {
     for (const path of [
       "Makefile",
       "package.json",

@@ -119,8 +119,8 @@ export const heldBack: readonly ProtectedFiles[] = [
 ];
 
 /**
- * Text that agents outside read and nothing runs. Tasks often request changes to it, and it reads like ordinary
- * documentation, so it is applied, but with a notice: the next agent takes it for the user's instructions.
+ * Text that agents outside read but no tool runs. It reads like ordinary documentation, and tasks often request changes
+ * to it, so we apply them. But we notify the user, because the next agent takes the text for the user's instructions.
  */
 export const noticed: readonly ProtectedFiles[] = [
   {
@@ -158,7 +158,10 @@ function toolFor(path: string, compiled: Compiled): string | null {
   return compiled.find(({ matches }) => matches(names))?.tool ?? null;
 }
 
-/** Compiles the patterns. A folder pattern also matches the folder's own name, since the change may make it a link. */
+/**
+ * Compiles the patterns. A folder pattern also matches the folder's own name, since a change may turn the folder into a
+ * link.
+ */
 function compile(table: readonly ProtectedFiles[]): Compiled {
   return table.map(({ tool, patterns }) => {
     const files = new Set<string>();

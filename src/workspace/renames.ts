@@ -28,10 +28,10 @@ export function pairRenames(changes: readonly Change[]): Change[] {
   const rest = added.filter((target) => !sources.has(target));
   if (free.size * rest.length <= PAIRS_MAX) pairSimilar(rest, free, pair);
   const pairedSources = new Set(sources.values());
-  return changes.filter((change) => !pairedSources.has(change)).map((change) => renamed(change, sources.get(change)));
+  return changes.filter((change) => !pairedSources.has(change)).map((change) => addSource(change, sources.get(change)));
 }
 
-function renamed(target: Change, source: Change | undefined): Change {
+function addSource(target: Change, source: Change | undefined): Change {
   if (!source) return target;
   return { ...target, from: source.path, before: source.before, changedOutside: source.changedOutside || target.changedOutside };
 }

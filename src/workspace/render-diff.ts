@@ -261,8 +261,8 @@ const deceptive = /[\u0080-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2
  */
 function quoteName(name: string): string {
   const bytes = Buffer.from(name, "utf8").toString("latin1");
-  // Names with invisible or control characters get all their non-ASCII bytes quoted, since none of these can be trusted
-  // as a letter.
+  // If a name contains invisible or control characters, we quote all its non-ASCII bytes, since we cannot trust any of
+  // them to be a letter.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that need quoting.
   const unusual = deceptive.test(name) ? /[\x00-\x1f\x7f-\xff"\\]/g : /[\x00-\x1f\x7f"\\]/g;
   if (!unusual.test(bytes) && !/ \/| [ab]\/| $/.test(bytes)) return bytes;

@@ -139,8 +139,8 @@ export function* linksOf(tree: FolderTree): Generator<{ path: string; target: Bu
 
 /**
  * Returns the folders that would be repositories although they are not named .git: `git status` in one runs the
- * commands in its settings. Checks the resulting tree, so the number of steps that created one does not matter, and
- * only folders with a change.
+ * commands in its settings. Checks the resulting tree, so it does not matter how many steps created such a folder.
+ * Checks only folders with a change.
  */
 export function repositoriesWith(tree: FolderTree, changes: readonly Change[]): string[] {
   const after = treeWith(tree, changes);

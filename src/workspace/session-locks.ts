@@ -19,7 +19,9 @@ const BRIEF_POLL_MS = 10;
 const SHARED_MS_MAX = 2_000;
 const brief = { look: "view_", edit: "edit_" } as const;
 
-/** Locks that let one holder at a time work in a session. Everyone waits for short holders. */
+/**
+ * Locks that let one holder at a time work in a session. Callers wait for readers and manual edits, but not for a run.
+ */
 export interface SessionLocks {
   /**
    * Takes an exclusive lock and renews it until disposal; `lost` fires if it was taken away. If the holder's process
@@ -34,7 +36,7 @@ export interface SessionLocks {
   /** Throws the error that `lock` would throw now. */
   checkFree(id: string): Promise<void>;
   /**
-   * Takes a lock away from its holder; with `force` even from one that may still be working. Throws `conflict`,
+   * Takes a lock away from its holder; with `force` even from a holder that may still be working. Throws `conflict`,
    * `not_found`.
    */
   breakLock(id: string, options: { force: boolean }): Promise<void>;
@@ -101,7 +103,7 @@ export function createSessionLocks(options: {
       await get(id);
       const { held } = force ? { held: await lockOf(id) } : await untilFree(id);
       if (!held) return;
-      const lease = await log.acquire(stream(id), { holder: "nobody", ttlMs: 1, holderGone: () => true });
+      const lease = await log.acquire(stream(id), { holder: "unlock", ttlMs: 1, holderGone: () => true });
       if (!lease) return;
       await log.release(lease);
       await record(id, { type: "session.unlocked", data: { run: held.owner.run, forced: !held.stale } });

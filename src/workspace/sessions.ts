@@ -7,7 +7,7 @@ import { fromSystem } from "../contract/error/system-error.ts";
 import { makeEvent, readableEvent } from "../contract/event/event-family.ts";
 import { SessionId } from "../contract/ids.ts";
 import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
-import { RestorePoint, Session } from "../contract/session/session.ts";
+import { Session, StoredPoint } from "../contract/session/session.ts";
 import { type NewSessionEvent, type SessionEvent, sessionEvents } from "../contract/session/session-event.ts";
 import type { DamagedSession } from "../contract/session/session-verbs.ts";
 import { LOCAL_OWNER } from "../contract/token/owner.ts";
@@ -47,7 +47,8 @@ export interface SessionStore extends SessionLocks {
     facts: Partial<Pick<Session, "lastUsedAt" | "commit" | "preparedAt" | "runtime" | "snapshot" | "uploads" | "forked">>,
   ): Promise<Session>;
   /**
-   * Adds to the session's history, which outlives the session. With `once`, only if the same event is not there yet.
+   * Adds to the session's history, which outlives the session. With `once`, adds the event only if the history does not
+   * contain it yet.
    */
   record(id: string, event: NewSessionEvent, options?: { once?: boolean }): Promise<void>;
   history(id: string): Promise<SessionEvent[]>;
@@ -58,8 +59,8 @@ export interface SessionStore extends SessionLocks {
   folders(id: string): Promise<Record<string, number>>;
   noteFolders(id: string, folders: Readonly<Record<string, number>>): Promise<void>;
   /** Returns the points that the session can go back to, oldest first. */
-  restorePoints(id: string): Promise<RestorePoint[]>;
-  noteRestorePoints(id: string, points: readonly RestorePoint[]): Promise<void>;
+  points(id: string): Promise<StoredPoint[]>;
+  notePoints(id: string, points: readonly StoredPoint[]): Promise<void>;
   /** Returns the host folder with the changes of a session's workspace, and the folder below it. */
   paths(session: Session): { layer: string; lower: string; dir: string };
 }
@@ -114,21 +115,21 @@ export function createSessionStore(options: {
     // If a damaged record counted as empty, the next write would destroy it.
     throw new CaissonError("internal", `${path} is damaged`, { hint: `Repair it, or remove it: ${RECORDS[name]}.` });
   };
-  const applied: SessionStore["applied"] = async (id) => new Map(Object.entries(await readRecord<string>(id, "applied.json")));
+  const readApplied: SessionStore["applied"] = async (id) => new Map(Object.entries(await readRecord<string>(id, "applied.json")));
   const listAll = () => readSessions(root, get);
   return {
     get,
     update,
     record,
     history,
-    applied,
+    applied: readApplied,
     ...createSessionLocks({ ...options, now, stream, get, update, record }),
     folders: (id) => readRecord<number>(id, "folders.json"),
     noteFolders: (id, folders) => replace(id, "folders.json", folders),
-    restorePoints: async (id) => pointsIn(await readRecord(id, "restore-points.json")),
-    noteRestorePoints: (id, points) => replace(id, "restore-points.json", { points }),
+    points: async (id) => pointsIn(await readRecord(id, "restore-points.json")),
+    notePoints: (id, points) => replace(id, "restore-points.json", { points }),
     async noteApplied(id, files) {
-      await replace(id, "applied.json", Object.fromEntries([...(await applied(id)), ...files]));
+      await replace(id, "applied.json", Object.fromEntries([...(await readApplied(id)), ...files]));
     },
     async create(request) {
       const dir = dirOf(request.id);
@@ -181,7 +182,7 @@ const RECORDS: Readonly<Record<string, string>> = {
   "restore-points.json": "its turns can then no longer be undone",
 };
 
-/** Returns the value if the file is missing. Any other failure to read is thrown, since the file may exist. */
+/** Returns `value` if the file is missing. Throws every other read error, since the file may exist. */
 function ifMissing<Value>(error: unknown, { path, value }: { path: string; value: Value }): Value {
   if (isErrno(error, "ENOENT")) return value;
   throw unreadable(error, path);
@@ -223,8 +224,8 @@ function damageOf(id: string, error: unknown): DamagedSession | null {
 }
 
 /** A damaged record counts as empty. */
-function pointsIn({ points }: Readonly<Record<string, unknown>>): RestorePoint[] {
-  const parsed = RestorePoint.array().safeParse(points ?? []);
+function pointsIn({ points }: Readonly<Record<string, unknown>>): StoredPoint[] {
+  const parsed = StoredPoint.array().safeParse(points ?? []);
   return parsed.success ? parsed.data : [];
 }
 
@@ -242,7 +243,7 @@ export async function checkFolder(path: string): Promise<void> {
   if (!found.isDirectory()) throw new CaissonError("invalid", `${path} is not a folder`);
 }
 
-/** Removes an unused folder. Layers contain files of other users, so the runtime must have removed those before. */
+/** Removes an unused folder. Layers contain files of other users, so the runtime must remove the layers first. */
 export async function removeFolder(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true });
 }

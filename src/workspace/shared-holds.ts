@@ -8,8 +8,8 @@ interface SharedHold {
 }
 
 /**
- * Creates holds that the first caller takes and the last one releases. No caller joins a hold that is older than
- * `openMs`: it waits for the release, and then for `pauseMs`, so that others get their turn.
+ * Creates holds that callers share: the first one takes the hold, and the last one releases it. If a hold is older than
+ * `openMs`, a new caller waits for its release and then for `pauseMs`, so that others get their turn.
  */
 export function createSharedHolds(
   take: (id: string) => Promise<AsyncDisposable>,

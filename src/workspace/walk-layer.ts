@@ -6,8 +6,8 @@ import { DEPTH_MAX, ENTRIES_MAX, isGitsOwn } from "./list-inside.ts";
 
 /**
  * Visits every entry of a layer on the host, with its status, except git's own files. Opens entries relative to one
- * another without following links, because an agent that is still at work may plant one anywhere. Skips what cannot be
- * read.
+ * another without following links, because an agent that is still at work may plant one anywhere. Skips entries that
+ * cannot be read.
  */
 export async function walkLayer(layer: string, onEntry: (path: string, status: Stats) => void): Promise<void> {
   let left = ENTRIES_MAX;
@@ -29,8 +29,8 @@ export async function walkLayer(layer: string, onEntry: (path: string, status: S
 }
 
 /**
- * Returns the inodes of a layer's folders by path. Another inode under the same name means that the folder was moved
- * there.
+ * Returns the inodes of a layer's folders by path. A different inode under the same name means that another folder was
+ * moved there.
  */
 export async function foldersOf(layer: string): Promise<Record<string, number>> {
   const folders: Record<string, number> = {};

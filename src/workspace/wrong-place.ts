@@ -23,7 +23,8 @@ const keyPlaces = [".ssh", ".gnupg", ".password-store", ".aws/credentials", ".ku
 const keyFolders = new Set([".ssh", ".gnupg", ".password-store", ".aws", ".kube", ".azure", "gcloud"]);
 
 /**
- * Throws `invalid` for a current folder that is probably a mistake. `option` is the one that names a folder explicitly.
+ * Throws `invalid` for a current folder that is probably a mistake. `option` is the command-line option that names a
+ * folder explicitly.
  */
 export function refuseWrongPlace(folder: string, options: { places: KnownPlaces; option: string }): void {
   const why = whyWrongPlace(folder, options.places);

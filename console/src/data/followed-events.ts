@@ -11,13 +11,13 @@ interface Followed<Event> {
   queryKey: QueryKey;
   /** Null until we know what to follow. */
   follow: ((options: { fromSeq: number; signal: AbortSignal }) => AsyncIterable<Event>) | null;
-  /** Whether it is active. Following restarts when a finished one continues. */
+  /** Whether the thing is active. Following restarts when a finished thing continues. */
   isOpen: boolean;
 }
 
 /**
- * Returns all events of one thing, each once, from the first to those still to come. Another thing needs a new
- * component instance.
+ * Returns all events of one thing, each once: first the past ones, then new ones. Another thing needs a new component
+ * instance.
  */
 export function useFollowedEvents<Event extends { seq: number }>({ queryKey, follow, isOpen }: Followed<Event>): readonly Event[] {
   const queries = useQueryClient();

@@ -14,7 +14,7 @@ export interface AnsiSpan {
 
 /** Longer output is cut, with a note, because the page has other cards to draw. */
 const CHARACTERS_MAX = 500_000;
-/** The most pieces with styles. The rest is one piece without. */
+/** The maximum number of styled pieces. The rest becomes one piece without styles. */
 const SPANS_MAX = 5_000;
 /** The most numbers in one sequence; a color needs five. */
 const NUMBERS_MAX = 32;
@@ -26,8 +26,8 @@ const basic = ["0, 0, 0", "187, 0, 0", "0, 187, 0", "187, 187, 0", "0, 0, 187", 
 const bright = ["85, 85, 85", "255, 85, 85", "0, 255, 0", "255, 255, 85", "85, 85, 255", "255, 85, 255", "85, 255, 255", "255, 255, 255"];
 
 /**
- * Takes only colors and weights from output. Everything else that is not text is dropped or made visible. Examines each
- * character a bounded number of times, because output is hostile, however long its lines are.
+ * Takes only colors and weights from output. Drops everything else that is not text, or makes it visible. Output may be
+ * hostile and its lines long, so this examines each character a bounded number of times.
  */
 export function ansiSpans(output: string): AnsiSpan[] {
   const text = overwritten(withoutCommands(cut(output)));
@@ -41,7 +41,7 @@ export function ansiSpans(output: string): AnsiSpan[] {
     if (found < 0) return spans;
     const after = endOfNumbers(text, end + 2);
     at = text[after] === "m" ? after + 1 : after;
-    if (text[after] === "m") style = styled(style, text.slice(end + 2, after));
+    if (text[after] === "m") style = applyCodes(style, text.slice(end + 2, after));
   }
   if (at < text.length) spans.push({ ...plain, text: visibleLines(text.slice(at).replaceAll(weights, "")) });
   return spans;
@@ -81,7 +81,7 @@ function endOfNumbers(text: string, from: number): number {
   return at;
 }
 
-function styled(before: Style, numbers: string): Style {
+function applyCodes(before: Style, numbers: string): Style {
   const style = { ...before };
   const codes = numbers
     .slice(0, NUMBERS_MAX * 4)
@@ -90,7 +90,7 @@ function styled(before: Style, numbers: string): Style {
   for (let index = 0; index < codes.length; index += 1) {
     const code = codes[index] ?? 0;
     if (code === 38 || code === 48) {
-      const { color, length } = extended(codes.slice(index + 1, index + 5));
+      const { color, length } = parseColor(codes.slice(index + 1, index + 5));
       if (color !== null) style[code === 38 ? "color" : "background"] = color;
       index += length;
     } else Object.assign(style, changeBy(code));
@@ -118,7 +118,7 @@ function changeBy(code: number): Partial<Style> {
 }
 
 /** Parses `5;n` of the palette, or `2;r;g;b`; `length` is how many numbers it used. */
-function extended([mode, ...rest]: readonly number[]): { color: string | null; length: number } {
+function parseColor([mode, ...rest]: readonly number[]): { color: string | null; length: number } {
   const isByte = (value: number | undefined): value is number => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 255;
   if (mode === 5) return { color: isByte(rest[0]) ? ofPalette(rest[0]) : null, length: 2 };
   if (mode === 2) return { color: rest.length === 3 && rest.every(isByte) ? rest.join(", ") : null, length: 4 };

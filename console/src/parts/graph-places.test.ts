@@ -3,7 +3,7 @@ import { type Linked, layersOf, NODE_HEIGHT, NODE_WIDTH, placesOf } from "./grap
 
 const thing = (id: string, ...after: string[]): Linked => ({ id, after });
 
-test("layers things by the order in which they can be done", () => {
+test("places each thing in a layer below its dependencies", () => {
   expect(layersOf([thing("c", "a", "b"), thing("a"), thing("b"), thing("d", "c")])).toEqual([["a", "b"], ["c"], ["d"]]);
   expect(layersOf([thing("a", "gone")])).toEqual([["a"]]);
   expect(layersOf([thing("a", "b"), thing("b", "a")])).toEqual([["a", "b"]]);
@@ -31,14 +31,14 @@ describe("graph places", () => {
     ]);
   });
 
-  test("let no edge cross a node, and no node cover another", () => {
+  test("keep nodes and edges clear of other nodes", () => {
     const things = [thing("a"), thing("b"), thing("c", "a"), thing("d", "a", "b"), thing("e", "c", "d"), thing("f", "e", "a", "b")];
     const { width, height, nodes, edges } = placesOf(things);
     expect(edges).toHaveLength(8);
     for (const one of nodes) {
       expect(one.x >= 0 && one.x + NODE_WIDTH <= width && one.y + NODE_HEIGHT <= height).toBe(true);
       for (const other of nodes) if (one !== other && one.y === other.y) expect(Math.abs(one.x - other.x)).toBeGreaterThan(NODE_WIDTH);
-      // Beside a node an edge runs straight down, outside of it.
+      // An edge passes other nodes vertically, to their left or right.
       for (const { from, to, points } of edges) {
         if (one.id === from || one.id === to) continue;
         for (const { x } of points.filter(({ y }) => y >= one.y && y <= one.y + NODE_HEIGHT))
@@ -47,7 +47,7 @@ describe("graph places", () => {
     }
   });
 
-  test("draw no edge to a thing that waits for itself or for nothing", () => {
+  test("draw no edges for cycles and missing dependencies", () => {
     const { nodes, edges } = placesOf([thing("a", "b"), thing("b", "a"), thing("c", "gone")]);
     expect(nodes.map(({ id }) => id).sort()).toEqual(["a", "b", "c"]);
     expect(edges).toEqual([]);

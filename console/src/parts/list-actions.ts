@@ -40,7 +40,7 @@ export function useListKeys<Item>(props: ListActions<Item>, show: (index: number
 /** Elements that handle Enter themselves. */
 const isPressable = (target: EventTarget | null) => target instanceof Element && target.closest("a, button, summary") !== null;
 
-/** Keys that work even if nothing in the list has the focus. Arrows and the like scroll the page then. */
+/** Keys that work even if nothing in the list has the focus. Others, such as the arrows, then scroll the page. */
 const EVERYWHERE: ReadonlySet<string> = new Set(["j", "k", "J", "K", "x"]);
 
 /** Handles the list's keys wherever the focus is on the page, and moves the focus to the list. */

@@ -39,7 +39,7 @@ interface ListProps<Item> {
   onSelection(selection: Selection): void;
   sort: Sort;
   onSort(sort: Sort): void;
-  /** Handles more keys than every list does. Returns whether it handled this one. */
+  /** Handles keys in addition to those of every list. Returns whether it handled this key. */
   onKey?(key: string): boolean;
 }
 

@@ -11,7 +11,7 @@ test("keeps ordinary names of any script", () => {
   for (const name of ["README.md", "größe.txt", "日本語.md", "עברית", "a b", "<img src=x>"]) expect(visibleText(name)).toBe(name);
 });
 
-test("keeps the lines of a longer text, and what its script needs", () => {
+test("keeps line breaks, tabs and joined characters of a longer text", () => {
   expect(visibleLines("one\r\ntwo\tthree\n\u202e\u0000")).toBe("one\ntwo\tthree\n\u27e8U+202E\u27e9\u2400");
   expect(visibleLines("👩‍💻 שלום")).toBe("👩‍💻 שלום");
 });

@@ -244,7 +244,7 @@ describe("a template", () => {
     await expect(failed).rejects.toThrow(words);
   });
 
-  test("that is malformed is reported with its file", async () => {
+  test("is reported with its file if it is malformed", async () => {
     await expect(define("name: a", "{{#if x}}")).rejects.toMatchObject({
       code: "invalid",
       message: expect.stringContaining("agents/x.prompt"),

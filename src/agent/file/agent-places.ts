@@ -11,7 +11,7 @@ export interface AgentPlaces {
    * get no extra rights.
    */
   namedFolders: readonly string[];
-  /** The agent folders of the project. They come last, so their agents hide no others. */
+  /** The agent folders of the project. They come last, so an agent of the project cannot hide another one. */
   folders: readonly string[];
 }
 

@@ -34,11 +34,11 @@ describe("agents", () => {
       expect((await findAgent("a", places)).file.frontmatter.description).toBe("near");
       expect((await findAgent("far/a.prompt", places)).file.frontmatter.description).toBe("far");
       await expect(findAgent("broken", places)).rejects.toMatchObject({ code: "invalid" });
-      await expect(findAgent("nobody", places)).rejects.toMatchObject({
+      await expect(findAgent("missing", places)).rejects.toMatchObject({
         code: "not_found",
         hint: expect.stringContaining("coder, merger, planner, reviewer, tester, a, broken"),
       });
-      await expect(findAgent("./nobody.prompt", places)).rejects.toMatchObject({ code: "not_found" });
+      await expect(findAgent("./missing.prompt", places)).rejects.toMatchObject({ code: "not_found" });
     });
   });
 

@@ -9,8 +9,8 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const ANSWER_TOKENS_MAX = 16;
 
 /**
- * Reports which providers have a key, by variable name and never by value, and whether one model answers, by asking it
- * for a word. Never throws for a model that cannot be used, since the report is about that.
+ * Reports which providers have a key, and names the variable but never its value. Also asks the model in `ask` for a
+ * word and reports whether it answers. A model that cannot be used is part of the report, not an error.
  */
 export async function examineModels(options: {
   models: ModelOptions;

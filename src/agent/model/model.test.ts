@@ -198,5 +198,5 @@ test("takes the price from the longest match in the user's table", () => {
   const usage = { inputTokens: 1_000_000, outputTokens: 500_000, cachedInputTokens: 0, reasoningTokens: 0 };
   expect(costOf(usage, findPrice("openai/gpt-5-mini-2026", own))).toBe(2);
   expect(costOf(usage, findPrice("openai/gpt-5-mini-2026"))).toBe(1.25);
-  expect(costOf(usage, findPrice("nobody/knows"))).toBeNull();
+  expect(costOf(usage, findPrice("unknown/model"))).toBeNull();
 });

@@ -43,7 +43,7 @@ describe("an agent in a project folder", () => {
     await put("work/agents/a.prompt", "sandbox: { network: [x.org] }");
     await writeFile(join(dir, "work/agents/a.prompt"), "---\nsandbox: { network: [x.org] }\n---\n{{#if broken}}");
     await expect(source().load("a")).rejects.toMatchObject({ code: "denied" });
-    await expect(source().load("a", { vouched: true })).rejects.toMatchObject({ code: "invalid" });
+    await expect(source().load("a", { isTrusted: true })).rejects.toMatchObject({ code: "invalid" });
   });
 
   test("runs with a notice if it only has a prompt and tighter limits", async () => {
@@ -90,7 +90,7 @@ describe("an agent in a project folder", () => {
       message: expect.stringContaining("cannot be granted"),
       hint: expect.stringContaining(hint),
     });
-    expect(await source().load("a", { vouched: true })).toMatchObject({ name: "a" });
+    expect(await source().load("a", { isTrusted: true })).toMatchObject({ name: "a" });
   });
 
   test("gets a secret from the user's configuration once it is trusted", async () => {
@@ -102,7 +102,7 @@ describe("an agent in a project folder", () => {
     await put("work/agents/b.prompt", "sandbox: { secrets: [OTHER] }");
     const overriddenFields = new Set(["sandbox.secretNames.OTHER"]);
     expect((await source().load("b", { overrides: overriddenFields })).sandbox.secrets).toEqual({});
-    await expect(source().load("b", { vouched: true })).rejects.toMatchObject({
+    await expect(source().load("b", { isTrusted: true })).rejects.toMatchObject({
       code: "not_found",
       hint: expect.stringContaining("secrets"),
     });

@@ -19,18 +19,18 @@ export interface AgentSourceOptions {
   limits: UsualBounds["limits"];
   /** The configuration's defaults for every agent. */
   defaults: AgentDefaults;
-  /** Called with a line that names the file that is used, or ignored, if that is not obvious. */
+  /** Called with a line for the user if it is not obvious which file is used or ignored. */
   onNotice?: (line: string) => void;
 }
 
-/** Loads agents. This is the only way from a file to an agent that runs. */
+/** Loads agents. Every agent that runs from a file passes through here. */
 export interface AgentSource {
   readonly places: AgentPlaces;
   /**
-   * Loads an agent by name or path, ready to run. If the file is neither the user's own nor built in, the user must
-   * have trusted exactly this content for everything that widens what an agent may do. The exception are the settings
-   * in `overrides` (such as `sandbox.network`), which the caller replaces with the user's choice from elsewhere. Throws
-   * `denied` naming the missing rights, `not_found`, `invalid`.
+   * Loads an agent by name or path, ready to run. A file that is neither the user's own nor built in may widen what an
+   * agent may do only if the user has trusted exactly this content. We do not check the settings in `overrides` (such
+   * as `sandbox.network`), because the caller replaces them with the user's own choice. Throws `denied` naming the
+   * missing rights, `not_found`, `invalid`.
    */
   load(nameOrPath: string, options?: LoadOptions): Promise<AgentDefinition>;
 }
@@ -39,9 +39,9 @@ export interface LoadOptions {
   input?: Record<string, unknown>;
   overrides?: ReadonlySet<string>;
   /** Trusts this file with everything it requests. */
-  vouched?: boolean;
+  isTrusted?: boolean;
   /**
-   * The secrets that an agent may name, if not those of the configuration. If null, the process that runs the agent
+   * The secrets that an agent may name. Default: those of the configuration. If null, the process that runs the agent
    * looks them up.
    */
   secrets?: Readonly<Record<string, SecretSpec>> | null;
@@ -54,7 +54,7 @@ export function createAgentSource(options: AgentSourceOptions): AgentSource {
     places: options.places,
     async load(
       nameOrPath,
-      { input = {}, overrides: overriddenFields = new Set<string>(), vouched = false, secrets = options.secrets } = {},
+      { input = {}, overrides: overriddenFields = new Set<string>(), isTrusted = false, secrets = options.secrets } = {},
     ) {
       // Loaded late: a process that only lists runs does not need them.
       const [{ findAgent }, { defineAgent, settingsOf }] = await Promise.all([
@@ -64,12 +64,12 @@ export function createAgentSource(options: AgentSourceOptions): AgentSource {
       const chosen = await findAgent(nameOrPath, options.places);
       const settings = settingsOf(chosen.file, options.defaults);
       tellWhichFile(chosen, options);
-      if (chosen.origin === "folder" && !vouched) await checkRights(chosen, { ...options, settings, overrides: overriddenFields });
+      if (chosen.origin === "folder" && !isTrusted) await checkRights(chosen, { ...options, settings, overrides: overriddenFields });
       const { image } = settings.sandbox;
-      // This applies to the user's own files as well: such an image exposes a part of the machine, so the user must
-      // choose it where it can be seen.
+      // We check the user's own files as well. Such an image exposes a part of the machine, so the user must choose it
+      // visibly, on the command line.
       const isOwn = image === options.defaults.sandbox?.image;
-      if (image !== undefined && !isOwn && isMachinePath(image) && !vouched && !overriddenFields.has("sandbox.image")) {
+      if (image !== undefined && !isOwn && isMachinePath(image) && !isTrusted && !overriddenFields.has("sandbox.image")) {
         throw new CaissonError(
           "denied",
           `${chosen.path}: ${visible(image)} is a path on this machine, which an agent file cannot use as its image`,

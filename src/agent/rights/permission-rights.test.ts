@@ -8,7 +8,7 @@ import { pattern, permission, piece } from "./testing-rights.ts";
 describe("permission rules", () => {
   const strictness = { allow: 0, ask: 1, deny: 2 };
 
-  test("that are not rights never loosen a default", () => {
+  test("never loosen a default unless they count as rights", () => {
     fc.assert(
       fc.property(
         fc.dictionary(pattern, permission, { maxKeys: 6 }),

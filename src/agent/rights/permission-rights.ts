@@ -15,12 +15,13 @@ export function wideningRules(rules: PermissionRules, defaults: PermissionRules 
 
 /** Returns whether some text matches both patterns. `*` matches any characters. */
 export function canMatchTheSame(left: string, right: string): boolean {
-  // The positions in `right` that the part of `left` read so far can reach.
+  // The positions in `right` up to which the part of `left` read so far can match.
   let reached = new Set(closure(right, [0]));
   for (let index = 0; index < left.length; index++) {
     const character = left[index];
     const next: number[] = [];
-    // A `*` reaches every position from the first one. We add each position once, not once per reached position.
+    // A `*` reaches the first of these positions and all after it. We add each of them once, not once per reached
+    // position.
     if (character === "*") for (let to = Math.min(...reached); to <= right.length; to++) next.push(to);
     else
       for (const at of reached) {

@@ -276,7 +276,7 @@ const at = (value: unknown, path: string) =>
   path.split(".").reduce<unknown>((inner, key) => (inner as Record<string, unknown>)[key], value);
 
 describe("a definition", () => {
-  test("has no setting that this test does not cover", () => {
+  test("has only settings that this file checks", () => {
     const grouped = ["harness", "sandbox", "workspace"] as const;
     const inner = (group: (typeof grouped)[number]) =>
       Object.keys(AgentDefinition.shape[group].unwrap().shape).map((key) => `${group}.${key}`);
@@ -284,7 +284,7 @@ describe("a definition", () => {
     expect(Object.keys(harmless).sort()).toEqual([...settings, ...grouped.flatMap(inner)].sort());
   });
 
-  test("without rights is never wider than the default", () => {
+  test("is never wider than the default unless it requests rights", () => {
     fc.assert(
       fc.property(definitions, (definition) => {
         const reduced = structuredClone(definition) as unknown as Record<string, Record<string, unknown>>;

@@ -15,19 +15,19 @@ import { defaultAgent, usualBounds } from "../file/agent-defaults.ts";
 import { defaultPermissions } from "../permissions.ts";
 import { wideningRules } from "./permission-rights.ts";
 
-/** One thing that an agent file requests beyond what any file may do. */
+/** A right that an agent file requests in addition to the rights of every file. */
 export interface Right {
   /** The setting of the agent's definition, such as `sandbox.network`. */
   field: string;
-  /** One line of printable ASCII, whatever the file contains. */
+  /** Always one line of printable ASCII, even if the file contains other characters. */
   text: string;
-  /** Why it cannot be granted to a file. */
+  /** Why the user cannot grant this right to a file. */
   never?: string;
 }
 
 /**
- * Returns the rights that a definition requests beyond those of the default agent: the user's configuration is not the
- * file's request.
+ * Returns the rights that a definition requests in addition to those of the default agent. Rights that the user's
+ * configuration gives to every agent do not count as requests of the file.
  */
 export function rightsBeyond(definition: AgentDefinition, defaults: AgentDefaults, limits: UsualBounds["limits"]): Right[] {
   const usual = usualBounds(defaults, limits);
@@ -54,7 +54,7 @@ const ofOneAgent: RightJudges<SubAgentDefinition> = {
   description: narrows,
   model: (model) => [{ text: `ask the model ${visible(model)}, with your key and at your cost` }],
   tools: narrows,
-  // Each is a separate file, judged when it is loaded.
+  // Each sub-agent is a separate file. We check its rights when we load it.
   agents: narrows,
   system: narrows,
   temperature: narrows,

@@ -19,9 +19,9 @@ const OPEN_FILE = '[ -d "${1%/*}" ] || mkdir -p "${1%/*}"; exec >"$1" 2>&1';
 /** The unit of `ulimit -f` in a shell called sh. */
 const LIMIT_BLOCK_BYTES = 512;
 /**
- * Limits the output of an unwatched command: it passes through a program that may write only so much and then ends,
- * which ends the command, even if this process has died. The program is reparented, so the command has only children
- * that it started.
+ * Limits the output of an unwatched command, even if this process has died. The output passes through `cat`, which runs
+ * with a file size limit. When the limit ends `cat`, the broken pipe ends the command. `cat` is reparented, so the
+ * command has no children except those that it started.
  */
 const OPEN_BOUNDED_FILE = `[ -d "\${1%/*}" ] || mkdir -p "\${1%/*}"; : >"$1"
 if mkfifo "$1.pipe"; then (ulimit -f ${BASH_OUTPUT_BYTES_MAX / LIMIT_BLOCK_BYTES}; cat <"$1.pipe" >"$1" &); exec >"$1.pipe" 2>&1; rm "$1.pipe"; else exec >"$1" 2>&1; fi`;

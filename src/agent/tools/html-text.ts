@@ -1,6 +1,6 @@
 /**
  * Returns the text of an HTML page, with headings, lists and links as in Markdown. Makes one pass without building a
- * tree: pages may contain anything, and none may make this slow.
+ * tree, so that no page can make this slow, whatever it contains.
  */
 export function htmlText(html: string): string {
   let out = "";

@@ -8,7 +8,7 @@ export const READ_COUNT_BYTES_MAX = 10 * 1024 * 1024;
 export const BASH_CHARACTERS_MAX = 30_000;
 export const BASH_TIMEOUT_MS_DEFAULT = 120_000;
 export const BASH_TIMEOUT_MS_MAX = 600_000;
-/** Output after which a command is ended. All of it is stored in a file inside. */
+/** A command whose output exceeds this size is ended. The whole output is stored in a file inside. */
 export const BASH_OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 export const GLOB_RESULTS_MAX = 100;
 export const GLOB_ENTRIES_MAX = 100_000;

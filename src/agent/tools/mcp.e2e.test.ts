@@ -61,7 +61,7 @@ describe("MCP servers", () => {
     expect(await call(my, "my__add", { a: 1, b: 1 })).toEqual({ outcome: "ok", text: "2" });
   });
 
-  test("may write garbage, but end after a line that is too long", async () => {
+  test("survive garbage in their output, but end after an overlong line", async () => {
     await using my = await connect("garbage");
     expect((await call(my, "my__add", { a: 1, b: 2 })).text).toBe("3");
     expect(await call(my, "my__flood")).toMatchObject({ outcome: "error" });
@@ -79,7 +79,7 @@ describe("MCP servers", () => {
     await expect(connect("refuse")).rejects.toMatchObject({ code: "invalid", message });
   });
 
-  test("of earlier holders are ended, and no others", async () => {
+  test("are ended only if they belong to an earlier holder", async () => {
     // Simulates a killed holder, which never closes its connection.
     const before = await connect("well");
     await using now = await connect("well");

@@ -21,9 +21,9 @@ const Plan = z.object({ ref: z.string(), files: z.array(z.object({ path: z.strin
 const PLAN_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
- * Writes all files or none. Stores the plan inside the sandbox first, so that a process that resumes the call after a
- * crash finishes it with `resumeWrites` and need not guess which files were written. If a write fails, restores the
- * files and throws that error.
+ * Writes all files or none. Stores the plan inside the sandbox first. After a crash, the process that resumes the call
+ * completes the plan with `resumeWrites` and does not have to guess which files were written. If a write fails,
+ * restores the files and throws the error.
  */
 export async function writePlanned(context: ToolContext, files: readonly PlannedWrite[]): Promise<void> {
   const plan = { ref: context.ref(), files: files.map(({ path, after }) => ({ path, after })) };

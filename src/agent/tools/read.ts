@@ -41,9 +41,12 @@ export const readTool: Tool<z.infer<typeof Arguments>> = {
 };
 
 interface Found {
-  /** The lines: text from the wanted column on, cut, and the length of the line if its end was seen. */
+  /**
+   * Each line's text from the requested column on, cut to the limit. If `ended`, `length` is the length of the whole
+   * line.
+   */
   lines: { text: string; length: number; ended: boolean }[];
-  /** The number of lines seen: of the whole file if `ended`. */
+  /** The number of lines read so far. If `ended`, this is the number of lines in the file. */
   seen: number;
   ended: boolean;
 }

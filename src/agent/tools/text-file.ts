@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 
 /**
@@ -24,15 +25,13 @@ export async function readTextFile(sandbox: Sandbox, path: string, options: { by
 
 /** Returns null if the file does not exist. */
 export async function readTextIfThere(sandbox: Sandbox, path: string, options: { bytesMax: number }): Promise<string | null> {
-  try {
-    return await readTextFile(sandbox, path, options);
-  } catch (error) {
-    if (error instanceof CaissonError && error.code === "not_found") return null;
-    throw error;
-  }
+  return await foundOrNull(readTextFile(sandbox, path, options));
 }
 
-/** Counts added and removed lines by comparing how often each line occurs: enough for a summary, and no diff. */
+/**
+ * Counts added and removed lines by comparing how often each line occurs. That suffices for a summary and needs no
+ * diff.
+ */
 export function countLines(before: string | null, after: string | null): { linesAdded: number; linesRemoved: number } {
   const counts = new Map<string, number>();
   for (const line of linesOf(before)) counts.set(line, (counts.get(line) ?? 0) - 1);

@@ -7,7 +7,7 @@ import { line, messageLines } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 import { agentLines } from "./agent-view.ts";
 
-const whose: Record<AgentOrigin, string> = { own: "you", "built-in": "Caisson", folder: "nobody" };
+const whose: Record<AgentOrigin, string> = { own: "you", "built-in": "Caisson", folder: "–" };
 
 /** Lists every agent file. If two agents share a name, the name refers to the first. */
 export async function ls(context: CliContext, args: ParsedArguments): Promise<number> {

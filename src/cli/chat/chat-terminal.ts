@@ -14,7 +14,7 @@ import { readEarlierTurn, saidLines } from "./earlier-turn.ts";
 import type { InputHistory } from "./input-history.ts";
 import type { Key } from "./key-decoder.ts";
 import { readKeys } from "./keyboard.ts";
-import { emptyPrompt, type Prompt, type PromptAction, pressKey, submitted } from "./prompt.ts";
+import { emptyPrompt, type Prompt, type PromptAction, pressKey, submitPrompt } from "./prompt.ts";
 import { createQuestionGuard } from "./question-guard.ts";
 import { createScreen, type Footer } from "./screen.ts";
 import { runSlashCommand, slashCommands } from "./slash-commands.ts";
@@ -234,7 +234,7 @@ export class Chat {
   /** Handles inputs in the order in which they were typed, even if they come faster than we answer. */
   async #submit(): Promise<void> {
     const input = this.#prompt.edited.text;
-    this.#prompt = submitted(this.#prompt, input);
+    this.#prompt = submitPrompt(this.#prompt, input);
     const done = this.#takingIn.then(() => this.#takeIn(input));
     this.#takingIn = ignore(done, "awaited below; the next input does not depend on its result");
     await done;

@@ -9,7 +9,9 @@ import { inlineDiff } from "./inline-diff.ts";
  */
 export function createChatView(options: { columns: () => number }): RunView {
   const view = createRunView(options);
-  /** A turn has started but made no step yet: messages until then are the user's own input, and our note. */
+  /**
+   * Whether a turn has started but made no step. Until its first step, messages are the user's own input and our note.
+   */
   let isOpening = false;
   const isTyped = (event: RunEvent): boolean => {
     if (event.type === "run.reopened") isOpening = true;

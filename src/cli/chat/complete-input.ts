@@ -38,7 +38,7 @@ export async function completeInput(edited: EditedText, sources: CompletionSourc
     );
   const typed = typedPath(before);
   if (typed === null) return { edited, candidates: [] };
-  return complete(edited, typed, await pathsFor(unquoted(typed), sources));
+  return complete(edited, typed, await pathsFor(stripQuotes(typed), sources));
 }
 
 /** Returns the text after the last @ that begins a word: a path, or an unfinished quoted one. */
@@ -52,7 +52,7 @@ function typedPath(before: string): string | null {
 }
 
 /** Reads only escaped quotes and backslashes; other escapes stand for characters that completion cannot match. */
-function unquoted(typed: string): string {
+function stripQuotes(typed: string): string {
   return typed.startsWith('"') ? typed.slice(1).replace(/\\(["\\])/g, "$1") : typed;
 }
 

@@ -34,7 +34,7 @@ export class Conversation {
   readonly #questions = new Map<string, Question>();
   #run: string | null;
   #state: ConversationState = "idle";
-  #letGo = new AbortController();
+  #releaseController = new AbortController();
   #turn: Promise<void> = Promise.resolve();
   /** Messages that arrived while the run was ending or not yet created. */
   readonly #waiting: string[] = [];
@@ -118,7 +118,7 @@ export class Conversation {
 
   /** Detaches from a run that has not ended. Resolves when this process no longer works on it. */
   async leave(): Promise<void> {
-    this.#letGo.abort();
+    this.#releaseController.abort();
     await this.#turn;
   }
 
@@ -128,8 +128,8 @@ export class Conversation {
   }
 
   async #takeTurn(begin: (signal: AbortSignal) => Promise<{ begun: RunView; fromSeq: number }>): Promise<void> {
-    this.#letGo = new AbortController();
-    const { signal } = this.#letGo;
+    this.#releaseController = new AbortController();
+    const { signal } = this.#releaseController;
     this.#become("working");
     const beginning = begin(signal);
     this.#turn = beginning

@@ -12,12 +12,12 @@ export function inlineDiff(tool: string, args: unknown, options: { columns: numb
   const more = rows.length - shownRows.length;
   const width = Math.max(1, options.columns - INDENT.length - 1);
   return [
-    ...shownRows.map((row) => coloured(cutToWidth(visibleText(row.replaceAll("\t", "    ")), width))),
+    ...shownRows.map((row) => colorRow(cutToWidth(visibleText(row.replaceAll("\t", "    ")), width))),
     ...(more > 0 ? [dim(`${INDENT}… ${more} more lines: /diff`)] : []),
   ];
 }
 
-function coloured(row: string): Line {
+function colorRow(row: string): Line {
   if (row.startsWith("+")) return line`${INDENT}${good(row)}`;
   if (row.startsWith("-")) return line`${INDENT}${bad(row)}`;
   return dim(INDENT, row);

@@ -116,7 +116,7 @@ export function createKeyDecoder(): KeyDecoder {
     if (end < 0 && rest.length < PASTE_PIECE_MAX) return [];
     searched = 0;
     const cut = end < 0 ? rest.length - PASTE_ENDS.length : end;
-    const text = pasted(rest.slice(0, cut));
+    const text = cleanPaste(rest.slice(0, cut));
     rest = rest.slice(end < 0 ? cut : end + PASTE_ENDS.length);
     isPasting = end < 0;
     return text === "" ? [] : [{ kind: "paste", text }];
@@ -180,7 +180,7 @@ function firstKey(text: string): { key: Key | null; length: number } {
 const characterAt = (text: string, index: number) => String.fromCodePoint(text.codePointAt(index) ?? 0);
 
 /** Normalizes line breaks and removes control characters. */
-function pasted(text: string): string {
+function cleanPaste(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are left out.
   return text.replaceAll(/\r\n?/g, "\n").replaceAll(/[\x00-\x08\x0b-\x1f\x7f]/g, "");
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openInputHistory } from "./input-history.ts";
 import type { Key, KeyName } from "./key-decoder.ts";
-import { emptyPrompt, INPUT_CHARACTERS_MAX, type Prompt, pressKey, submitted } from "./prompt.ts";
+import { emptyPrompt, INPUT_CHARACTERS_MAX, type Prompt, pressKey, submitPrompt } from "./prompt.ts";
 import { createQuestionGuard } from "./question-guard.ts";
 import { rowsToCursor } from "./screen.ts";
 
@@ -43,9 +43,9 @@ describe("a prompt", () => {
   });
 
   test("adds a submitted input to the history, unless it repeats the last one", () => {
-    expect(submitted(prompt, "new").history).toEqual(["first", "second\nline", "new"]);
-    expect(submitted(prompt, "second\nline").history).toHaveLength(2);
-    expect(submitted(prompt, "  ").history).toHaveLength(2);
+    expect(submitPrompt(prompt, "new").history).toEqual(["first", "second\nline", "new"]);
+    expect(submitPrompt(prompt, "second\nline").history).toHaveLength(2);
+    expect(submitPrompt(prompt, "  ").history).toHaveLength(2);
   });
 
   test("cuts off input that is too long to draw", () => {

@@ -33,7 +33,7 @@ export function withEdit(prompt: Prompt, change: edit.Edit): Prompt {
 }
 
 /** Returns an empty prompt with the submitted input added to the history. */
-export function submitted(prompt: Prompt, input: string): Prompt {
+export function submitPrompt(prompt: Prompt, input: string): Prompt {
   const isNew = input.trim() !== "" && prompt.history.at(-1) !== input;
   return emptyPrompt(isNew ? [...prompt.history, input] : prompt.history);
 }

@@ -13,7 +13,7 @@ import { printDiff } from "../terminal/print-diff.ts";
 const IDEA = "Count words and lines, too";
 const CHANGED = "commands.txt";
 
-/** `caisson demo --spec`: takes an idea to work that can be applied, with a scripted model that says that it is one. */
+/** `caisson demo --spec`: takes an idea to changes that can be applied. The model is scripted, and the demo says so. */
 export async function demoSpec(context: CliContext, args: ParsedArguments): Promise<number> {
   const { specs, sessions, runs } = context.station;
   const print = (piece: Piece = "") => context.stdout.print(line`${piece}`);

@@ -32,7 +32,7 @@ function changesFrom(texts: readonly string[], removed: readonly string[]): Chan
 async function labelsOf({ station }: CliContext, thing: NamedThing): Promise<Labels> {
   if (thing.kind === "run") return (await station.runs.get(thing.id)).labels;
   if (thing.kind === "sandbox") return (await station.sandboxes.get(thing.id)).labels;
-  throw hasNone(thing);
+  throw noLabelsError(thing);
 }
 
 async function change(context: CliContext, thing: NamedThing, changes: ChangeLabels): Promise<Labels> {
@@ -40,9 +40,9 @@ async function change(context: CliContext, thing: NamedThing, changes: ChangeLab
   const by = context.variable("USER") ?? "user";
   if (thing.kind === "run") return (await runs.label(thing.id, changes, { by })).labels;
   if (thing.kind === "sandbox") return (await sandboxes.label(thing.id, changes)).labels;
-  throw hasNone(thing);
+  throw noLabelsError(thing);
 }
 
-function hasNone({ kind, id }: NamedThing): CaissonError {
+function noLabelsError({ kind, id }: NamedThing): CaissonError {
   return new CaissonError("invalid", `a ${kind} cannot have labels: ${id}`, { hint: "Only runs and sandboxes can have labels." });
 }

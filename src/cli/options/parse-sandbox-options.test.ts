@@ -35,7 +35,7 @@ describe("sandbox options", () => {
       allowRoot: false,
     });
   });
-  test.each([[[]], [["--no-workspace"]], [["--tty", "--user", "nobody"]]])("need no schemas if none requires a check: %j", (argv) => {
+  test.each([[[]], [["--no-workspace"]], [["--tty", "--user", "nobody"]]])("skip the full parser if no check is required: %j", (argv) => {
     const args = parseArguments(exec, [...argv, "--", "true"]);
     expect(plainSandbox(context, args, { keep: true })).toEqual(parseSandboxOptions(context, args, { keep: true }));
   });
@@ -46,7 +46,7 @@ describe("sandbox options", () => {
     ["--network", "open"],
     ["--workspace", "."],
     ["--allow-root"],
-  ])("go through the full parser if one requires a check: %s", (...argv) => {
+  ])("go through the full parser if an option requires a check: %s", (...argv) => {
     expect(plainSandbox(context, parseArguments(exec, [...argv, "--", "true"]), { keep: false })).toBeNull();
   });
   test("go through the full parser if an image is configured", () => {

@@ -7,8 +7,9 @@ import type { CliContext } from "../context.ts";
 const plainOptions = new Set("context no-station tty interactive json quiet detach cwd user keep no-workspace".split(" "));
 
 /**
- * Returns the sandbox of a command without special options, which most commands are: the same as `parseSandboxOptions`
- * returns, but without loading schemas. Returns null if an option or a configured image requires a check.
+ * Returns the sandbox of a command without special options, the most common case. The result is the same as from
+ * `parseSandboxOptions`, but this function loads no schemas. Returns null if an option or a configured image requires a
+ * check.
  */
 export function plainSandbox({ cwd, config }: CliContext, args: ParsedArguments, { keep }: { keep: boolean }): CreateSandbox | null {
   const isPlain = args.optionNames.every((name) => plainOptions.has(name));

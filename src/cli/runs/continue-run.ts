@@ -44,9 +44,9 @@ export async function continueRun(context: CliContext, args: ParsedArguments): P
       onBudget: choice(args, "on-budget", ["ask", "stop"]),
     }),
   });
-  const letGo = new AbortController();
-  const { run, seq } = await context.station.runs.continue(name, request, { signal: letGo.signal });
-  if (!detached) return await showDrivenRun(context, run, { json: args.flag("json"), letGo, fromSeq: seq + 1 });
+  const releaseController = new AbortController();
+  const { run, seq } = await context.station.runs.continue(name, request, { signal: releaseController.signal });
+  if (!detached) return await showDrivenRun(context, run, { json: args.flag("json"), releaseController, fromSeq: seq + 1 });
   await (args.flag("json") ? context.stdout.printJson({ run }) : context.stdout.print(line`${run}`));
   return 0;
 }

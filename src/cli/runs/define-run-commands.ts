@@ -145,7 +145,7 @@ export const runCommands = defineCommands([
     path: ["logs"],
     summary: "Show what a run did, or the output of a detached command",
     details:
-      "Of a sandbox, it shows the last megabyte that the command of `caisson exec -d` wrote to each stream, and how it ended.\nThe command's standard error goes to standard error. A new follower takes over from the one before.",
+      "For a sandbox, it shows the last megabyte that the command of `caisson exec -d` wrote to each stream, and how it ended.\nThe command's standard error goes to standard error. A new follower takes over from the previous one.",
     options: [
       { name: "follow", short: "f", summary: "Keep following until it ends" },
       {

@@ -68,8 +68,7 @@ async function abortWhenUndriven(
 ): Promise<void> {
   for (; !over.signal.aborted; await ignore(sleep(DRIVER_CHECK_MS, undefined, { signal: over.signal }), "the loop checks the signal")) {
     const view = await runs.get(run);
-    // The driver may have ended the run between our look at its events and our look for the driver; a second look
-    // tells.
+    // The driver may have ended the run after we read its events and before we looked for the driver, so we look again.
     if (isUndriven(view) && seenSeq() >= view.seq && isUndriven(await runs.get(run))) over.abort();
   }
 }

@@ -197,8 +197,8 @@ async function tellElsewhere(context: CliContext, { here }: { here: Count }): Pr
 }
 
 /**
- * Tells how many runs other folders have; null if none. If both counts are lower bounds, it can only tell that there
- * may be more.
+ * Returns a line with the number of runs in other folders, or null if all runs are in this folder. If both counts are
+ * lower bounds, the line only says that there may be more.
  */
 export function elsewhereText({ all, here }: { all: Count; here: Count }): string | null {
   const total = all.total - here.total;
@@ -210,7 +210,7 @@ export function elsewhereText({ all, here }: { all: Count; here: Count }): strin
 
 type Listed = Counted & Pick<RunList, "runs">;
 
-/** Tells how many runs of each kind are not shown; null if all are. */
+/** Returns a line with the number of hidden runs of each kind, or null if all runs are shown. */
 export function leftOutText({ open, ended }: { open: Listed; ended?: Listed }): string | null {
   const kinds = [
     { list: open, text: "that have not ended" },

@@ -20,13 +20,13 @@ import { showDrivenRun } from "./show-run.ts";
 /** `caisson run [AGENT] TASK`, `caisson run --continue[=RUN] TEXT` */
 export async function runAgent(context: CliContext, args: ParsedArguments): Promise<number> {
   if (args.flag("continue")) return await continueRun(context, args);
-  const letGo = new AbortController();
+  const releaseController = new AbortController();
   const detached = args.flag("detach");
   const request = checkOptions(StartRun, { ...(await requestFrom(context, args)), detached });
-  const started = await context.station.runs.start(request, { signal: letGo.signal });
+  const started = await context.station.runs.start(request, { signal: releaseController.signal });
   const { run: id } = started;
   if (!args.flag("json")) await tellQueued(context, started);
-  if (!detached) return await showDrivenRun(context, id, { json: args.flag("json"), letGo });
+  if (!detached) return await showDrivenRun(context, id, { json: args.flag("json"), releaseController });
   await (args.flag("json") ? context.stdout.printJson({ run: id }) : context.stdout.print(line`${id}`));
   return 0;
 }

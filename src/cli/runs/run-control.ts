@@ -12,7 +12,7 @@ import { boundsFrom } from "./run-bounds.ts";
 import { runAndRest, runNamed } from "./run-named.ts";
 import { printOutcome } from "./run-outcome.ts";
 import { exitCodes, showDrivenRun } from "./show-run.ts";
-import { goOnIfUndriven, tellUndriven } from "./undriven-run.ts";
+import { continueIfUndriven, tellUndriven } from "./undriven-run.ts";
 
 /** The number of events that `attach` shows of a long run: about as far as a person scrolls back. */
 const ATTACHED_EVENTS = 2_000;
@@ -69,16 +69,16 @@ export async function attach(context: CliContext, args: ParsedArguments): Promis
 
 /** `caisson resume RUN`: continues a run that is paused, lost its process, or ended before it was done. */
 export async function resume(context: CliContext, args: ParsedArguments): Promise<number> {
-  const letGo = new AbortController();
+  const releaseController = new AbortController();
   const name = await runNamed(context, args.positionals[0]);
   const by = context.variable("USER") ?? "user";
   const { run, seq } = await context.station.runs.resume(name, {
     by,
-    signal: letGo.signal,
+    signal: releaseController.signal,
     budgets: boundsFrom(args),
     reopens: !args.flag("unless-ended"),
   });
-  return await showDrivenRun(context, run, { json: args.flag("json"), letGo, fromSeq: seq + 1 });
+  return await showDrivenRun(context, run, { json: args.flag("json"), releaseController, fromSeq: seq + 1 });
 }
 
 /** `caisson send RUN TEXT` */
@@ -89,8 +89,8 @@ export async function send(context: CliContext, args: ParsedArguments): Promise<
   const modes = (["steer", "queue", "interrupt"] as const).filter((mode) => args.flag(mode));
   if (modes.length > 1) throw new CaissonError("invalid", `--${modes.join(" and --")} are mutually exclusive`);
   const mode: MessageMode = modes[0] ?? "steer";
-  const { message, goesOn } = await say(context, args, { run, text, mode });
-  const receipt = args.flag("wait") && goesOn ? await waitForReceipt(context, run, message) : null;
+  const { message, continues } = await say(context, args, { run, text, mode });
+  const receipt = args.flag("wait") && continues ? await waitForReceipt(context, run, message) : null;
   if (args.flag("json")) await context.stdout.printJson({ message, mode, seenBy: receipt });
   else await context.stdout.print(receipt === null ? line`${message}` : line`${message} was first seen by model call ${receipt}`);
   return 0;
@@ -101,11 +101,11 @@ async function say(
   context: CliContext,
   args: ParsedArguments,
   { run, text, mode }: { run: string; text: string; mode: MessageMode },
-): Promise<{ message: string; goesOn: boolean }> {
+): Promise<{ message: string; continues: boolean }> {
   const { runs } = context.station;
   try {
     const { message } = await runs.send(run, { text, mode, source: "user" });
-    return { message, goesOn: await goOnIfUndriven(context, run, args) };
+    return { message, continues: await continueIfUndriven(context, run, args) };
   } catch (error) {
     const hasEnded = error instanceof CaissonError && error.code === "conflict" && error.details?.finish !== undefined;
     if (!hasEnded || args.flag("no-resume")) throw error;
@@ -113,7 +113,7 @@ async function say(
     const { seq } = await runs.continue(run, { text, by, attended: true, detached: true });
     await context.stderr.print(line`caisson: ${run} had ended (${String(error.details?.finish)}); it continues in the background`);
     await context.stderr.print(line`hint: Run \`caisson attach ${run}\` to watch it.`);
-    return { message: await messageAt(context, run, seq), goesOn: true };
+    return { message: await messageAt(context, run, seq), continues: true };
   }
 }
 
@@ -148,7 +148,7 @@ export async function answer(context: CliContext, args: ParsedArguments): Promis
     budgets: boundsFrom(args),
     ...defined({ question, text: text.length === 0 ? undefined : text.join(" ") }),
   });
-  await goOnIfUndriven(context, run, args);
+  await continueIfUndriven(context, run, args);
   if (args.flag("json")) await context.stdout.printJson({ run, question, answer: chosen });
   return 0;
 }

@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import type { RunView } from "../../contract/run/run-verbs.ts";
 import type { LeftOut } from "../../contract/session/session-verbs.ts";
 import type { SessionVerbs } from "../../verbs/sessions.ts";
@@ -15,10 +15,7 @@ export async function printOutcome(
   sessions: SessionVerbs,
   { run, signal }: { run: RunView; signal: AbortSignal },
 ): Promise<void> {
-  const session = await sessions.get(run.session).catch((error: unknown) => {
-    if (error instanceof CaissonError && error.code === "not_found") return null;
-    throw error;
-  });
+  const session = await foundOrNull(sessions.get(run.session));
   if (session === null) {
     await context.stdout.print(line`Its session and files were removed, as the agent file requests.`);
     return;
@@ -28,20 +25,20 @@ export async function printOutcome(
     ...(files.length > FILES_SHOWN ? [line`  … and ${files.length - FILES_SHOWN} more`] : []),
     ...(ignored > 0 ? [dim(`  + ${ignored} ignored ${ignored === 1 ? "file" : "files"}`)] : []),
   ];
-  const goOn = run.finish === "done" ? [] : [[`caisson resume ${run.run}`, "continue the run"]];
+  const continueHints = run.finish === "done" ? [] : [[`caisson resume ${run.run}`, "continue the run"]];
   if (files.length === 0) {
     await context.stdout.print([
       ...(leftOut.length === 0
         ? [line`No files were changed.`, ...more]
         : [line`No changes to show; these files are left out:`, ...notShown(leftOut)]),
-      ...nextSteps(goOn),
+      ...nextSteps(continueHints),
     ]);
     return;
   }
   const rows = files.slice(0, FILES_SHOWN).map(changedFileRow);
   const folder = session.source.kind === "folder";
   const next = [
-    ...goOn,
+    ...continueHints,
     [`caisson diff ${run.run}`, "review the changes"],
     ...(folder ? [[`caisson apply ${run.run}`, "apply them to your folder"]] : []),
     [`caisson branch ${run.run}${folder ? "" : " --to DIR"}`, "put them on a branch"],

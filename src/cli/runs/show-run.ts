@@ -20,11 +20,14 @@ export const exitCodes: Record<FinishReason, number> = {
   cancelled: 130,
 };
 
-/** Shows a run that this process drives until `letGo` aborts. Ctrl-C holds the run and asks; a second one stops it. */
+/**
+ * Shows a run that this process drives until `releaseController` aborts. Ctrl-C holds the run and asks; a second one
+ * stops it.
+ */
 export async function showDrivenRun(
   context: CliContext,
   id: string,
-  options: { json: boolean; letGo: AbortController; fromSeq?: number },
+  options: { json: boolean; releaseController: AbortController; fromSeq?: number },
 ): Promise<number> {
   const { runs, sessions } = context.station;
   const controller = new AbortController();
@@ -36,7 +39,7 @@ export async function showDrivenRun(
     onEvent: asking.onEvent,
     ...defined({ fromSeq: options.fromSeq }),
   });
-  void watchInterruption(context, id, { letGo: options.letGo, isInteractive: asking.isInteractive });
+  void watchInterruption(context, id, { releaseController: options.releaseController, isInteractive: asking.isInteractive });
   try {
     const ended = await runs.wait(id);
     // The run has ended, so only a slow reader of our output can still delay us. A user who signals now does not want
@@ -70,13 +73,13 @@ async function withinGrace(showing: Promise<unknown>): Promise<void> {
 async function watchInterruption(
   context: CliContext,
   id: string,
-  { letGo, isInteractive }: { letGo: AbortController; isInteractive: boolean },
+  { releaseController, isInteractive }: { releaseController: AbortController; isInteractive: boolean },
 ): Promise<void> {
   const { runs } = context.station;
   const first = await context.interruption.first;
   // A signal ends this process, and no one can be asked. The run stays unfinished; `caisson resume` continues it.
   if (first !== "SIGINT") {
-    letGo.abort();
+    releaseController.abort();
     return;
   }
   await ignore(runs.pause(id, { text: "interrupted" }), "the run has ended, or a second Ctrl-C stops it");
@@ -84,5 +87,5 @@ async function watchInterruption(
   if (!isInteractive)
     await context.stderr.print(line`caisson: the run is held; press Ctrl-C again to stop it, or continue it with \`caisson resume ${id}\``);
   await context.interruption.second;
-  await runs.stop(id, { by: "Ctrl-C" }).catch(() => letGo.abort());
+  await runs.stop(id, { by: "Ctrl-C" }).catch(() => releaseController.abort());
 }

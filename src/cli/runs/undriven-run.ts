@@ -21,7 +21,7 @@ export async function tellUndriven(context: CliContext, run: string): Promise<bo
  * After a message or an answer, starts a driver in the background if the run has none, unless `--no-resume` is given.
  * Resolves with whether a process drives the run.
  */
-export async function goOnIfUndriven(context: CliContext, run: string, args: ParsedArguments): Promise<boolean> {
+export async function continueIfUndriven(context: CliContext, run: string, args: ParsedArguments): Promise<boolean> {
   const { runs } = context.station;
   if (!isUndriven(await runs.get(run))) return true;
   if (args.flag("no-resume")) {

@@ -61,8 +61,8 @@ export async function sandboxForCommand(
 }
 
 async function requestedSandbox(...parameters: Parameters<typeof parseSandboxOptions>): Promise<CreateSandbox> {
-  const { parseSandboxOptions: sandboxFrom } = await import("../options/parse-sandbox-options.ts");
-  return sandboxFrom(...parameters);
+  const { parseSandboxOptions } = await import("../options/parse-sandbox-options.ts");
+  return parseSandboxOptions(...parameters);
 }
 
 /** Throws `cancelled` as soon as a signal arrives: the user must not wait for a guest that does not answer. */

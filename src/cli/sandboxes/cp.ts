@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import { withoutTrailingSlashes } from "../../contract/trailing-slashes.ts";
 import { defined } from "../../lib/defined.ts";
 import { ABSENT, ifErrno } from "../../lib/failures.ts";
@@ -76,10 +77,7 @@ async function bringIn(context: CliContext, source: string, inside: Inside): Pro
 /** Like cp(1): a folder goes into an existing folder, or else gets the new name. */
 async function folderInside(inside: Inside, name: string): Promise<string> {
   const { sandbox, path, as } = inside;
-  const existing = await sandbox.stat(path, { ...as, follow: true }).catch((error: unknown) => {
-    if (error instanceof CaissonError && error.code === "not_found") return null;
-    throw error;
-  });
+  const existing = await foundOrNull(sandbox.stat(path, { ...as, follow: true }));
   return existing?.kind === "directory" ? `${withoutTrailingSlashes(path)}/${name}` : path;
 }
 

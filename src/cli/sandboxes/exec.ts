@@ -125,7 +125,8 @@ async function exitCode(
   const memory = limits.memoryBytes === null ? "" : ` of ${showBytes(limits.memoryBytes)}`;
   switch (ended.kind) {
     case "exited":
-      if (ended.memoryKills > 0 && ended.exitCode !== 0) await say(`${killed(ended.memoryKills)} for exceeding the memory limit${memory}`);
+      if (ended.memoryKills > 0 && ended.exitCode !== 0)
+        await say(`${describeKills(ended.memoryKills)} for exceeding the memory limit${memory}`);
       return ended.exitCode;
     case "signaled":
       return exitCodeOf(ended.signal);
@@ -165,6 +166,6 @@ async function killedExitCode(
   }
 }
 
-function killed(count: number): string {
+function describeKills(count: number): string {
   return count === 1 ? "a process was killed" : `${count} processes were killed`;
 }

@@ -11,7 +11,7 @@ import { table } from "../terminal/table.ts";
 
 /** `caisson image build DISTRIBUTION` */
 export async function buildImage(context: CliContext, args: ParsedArguments): Promise<number> {
-  for await (const event of context.station.images.build(requested(args))) {
+  for await (const event of context.station.images.build(parseBuild(args))) {
     if ("progress" in event) {
       await context.stderr.print(line`${event.progress}`);
       continue;
@@ -23,7 +23,7 @@ export async function buildImage(context: CliContext, args: ParsedArguments): Pr
   return 0;
 }
 
-function requested(args: ParsedArguments): BuildImage {
+function parseBuild(args: ParsedArguments): BuildImage {
   const [distribution = ""] = args.positionals;
   if (distribution !== "debian")
     throw new CaissonError("invalid", `cannot build images of ${JSON.stringify(distribution)}`, {

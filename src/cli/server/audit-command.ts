@@ -46,5 +46,5 @@ async function newest({ station }: CliContext, { limit, ...filter }: AuditQuery)
 
 function row({ at, caller, address, action, subject, outcome, code }: AuditEntry): string[] {
   const about = Object.values(subject).join(" ");
-  return [at, caller ?? "nobody", address ?? "socket", action ?? "unknown", about, outcome === "made" ? "" : (code ?? "failed")];
+  return [at, caller ?? "anonymous", address ?? "socket", action ?? "unknown", about, outcome === "made" ? "" : (code ?? "failed")];
 }

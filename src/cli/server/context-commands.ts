@@ -133,7 +133,7 @@ async function tokenInFile(path: string): Promise<string> {
     throw new CaissonError("not_found", `the token file ${path} cannot be read`, { cause });
   });
   if (typeof read === "string") throw new CaissonError("invalid", `the token file ${path} is ${read}`);
-  return checked(read.bytes.toString("utf8"), path);
+  return parseToken(read.bytes.toString("utf8"), path);
 }
 
 async function tokenFromInput({ stdin }: CliContext): Promise<string> {
@@ -144,7 +144,7 @@ async function tokenFromInput({ stdin }: CliContext): Promise<string> {
     bytes += chunk.length;
     if (bytes > TOKEN_BYTES_MAX) throw new CaissonError("invalid", "standard input is too long for a token");
   }
-  return checked(Buffer.concat(chunks).toString("utf8"), "standard input");
+  return parseToken(Buffer.concat(chunks).toString("utf8"), "standard input");
 }
 
 async function askForToken(context: CliContext, url: string): Promise<string> {
@@ -153,10 +153,10 @@ async function askForToken(context: CliContext, url: string): Promise<string> {
       hint: "Use --token-stdin or --token-file. To create a token, run `caisson token create NAME` on the station's machine.",
     });
   }
-  return checked(await askSecret(context, line`Token for ${url}:`), "your input");
+  return parseToken(await askSecret(context, line`Token for ${url}:`), "your input");
 }
 
-function checked(text: string, where: string): string {
+function parseToken(text: string, where: string): string {
   const token = text.trim();
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new CaissonError("invalid", token === "" ? `there is no token: ${where} is empty` : `${where} is not a token`);

@@ -6,7 +6,7 @@ export const guardianCommands = defineCommands([
   {
     path: ["guardian", "status"],
     summary: "Show the progress of active runs, as the guardian sees it",
-    details: "The guardian of a station looks at each run after each step. The config file says, under `guardian`, what it may do.",
+    details: "The station's guardian looks at each run after each step. `guardian` in the config file defines what it may do.",
     examples: ["caisson guardian status"],
     load: async () => (await import("./guardian-commands.ts")).status,
   },

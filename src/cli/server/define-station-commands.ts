@@ -51,7 +51,7 @@ export const stationCommands = defineCommands([
     path: ["status"],
     summary: "Show which station commands use, and whether it runs",
     details: [
-      "That is the station of CAISSON_URL, else the one that runs on this state folder. Without a station, commands do their work themselves.",
+      "Commands use the station at CAISSON_URL, or else the one that runs on this state folder. Without a station, they do the work themselves.",
       "Exit code: 0 if one runs, otherwise 1.",
     ].join("\n"),
     examples: ["caisson status --json"],

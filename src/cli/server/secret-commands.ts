@@ -16,7 +16,7 @@ export async function set(context: CliContext, args: ParsedArguments): Promise<n
   const { name, spec } = parseSecret(text);
   const { from, ...scope } = spec;
   if (from !== "env") {
-    throw new CaissonError("invalid", "the value of a station's secret cannot come from elsewhere", {
+    throw new CaissonError("invalid", "a secret that the station stores cannot have a source", {
       hint: "Remove ;from=. The value is read from standard input, or typed at a prompt.",
     });
   }

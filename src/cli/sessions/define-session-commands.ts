@@ -26,7 +26,7 @@ export const sessionCommands = defineCommands([
     path: ["session", "fork"],
     summary: "Create a session from another one's files",
     details:
-      "The two are independent from then on. RUN@STEP means the files after that step; those of the start and of the end of each turn are stored.",
+      "The two are independent from then on. RUN@STEP means the files after that step. Caisson stores the files at the start and end of each turn.",
     options: [{ name: "name", value: "NAME", summary: "Name of the new session (default: only an id)" }, json],
     arguments: [{ ...sessionArgument, name: "RUN", summary: "a run or a session, by id or name; @STEP for a step of it" }],
     examples: ["caisson session fork fix-parser --name another-way", ["caisson session fork run_k3v@4", "the files after step four"]],

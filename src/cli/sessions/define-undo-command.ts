@@ -4,7 +4,7 @@ import { jsonOption } from "../options/runtime-options.ts";
 export const undoCommand = defineCommand({
   path: ["undo"],
   summary: "Undo the file changes of a run's last turn",
-  details: "Affects its session only; applied changes stay. Repeat it to undo the turn before. The agent learns of it when it continues.",
+  details: "Changes only its session; applied changes stay. Repeat to undo the turn before. The agent learns of this when it continues.",
   options: [
     { name: "to", value: "STEP", summary: "Undo every turn since this step; `caisson session info` lists the steps with stored files" },
     jsonOption,

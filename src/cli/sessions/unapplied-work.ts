@@ -32,8 +32,8 @@ export async function agreesToLose(context: CliContext, args: ParsedArguments, n
 }
 
 /**
- * Describes what removing a session would lose. Returns null if nothing, or if the session is in use, because its
- * removal is refused anyway.
+ * Describes the changes that would be lost with a session. Returns null if nothing would be lost, or if the session is
+ * in use, because its removal is refused anyway.
  */
 async function lossOf(context: CliContext, name: string): Promise<string | null> {
   const { sessions, runs } = context.station;
@@ -44,7 +44,7 @@ async function lossOf(context: CliContext, name: string): Promise<string | null>
     : `${session.id} (${(await runs.list({ session: session.id, limit: 1 })).runs[0]?.run ?? "no run"})`;
   try {
     const { files, leftOut } = await sessions.diff(session.id, { signal: context.interruption.signal });
-    // Every git command inside touches its own folder.
+    // Every git command inside changes the `.git` folder.
     const paths = [...files, ...leftOut].map(({ path }) => path).filter((path) => !/(^|\/)\.git$/.test(path));
     if (paths.length === 0) return null;
     const named = paths.slice(0, NAMED_MAX).map(visibleText).join(", ");

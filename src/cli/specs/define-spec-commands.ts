@@ -8,7 +8,7 @@ import { runOptions } from "../runs/define-run-commands.ts";
 const commands = () => import("./spec-commands.ts");
 const spec: ArgumentSpec = { name: "SPEC", summary: "a spec's id, an id prefix, or its name; see `caisson spec ls`" };
 /**
- * Options that the runs of a spec cannot have: there are several, they are unattended, and the spec owns their
+ * Options that the runs of a spec cannot have: a spec has several runs, they are unattended, and the spec owns their
  * workspaces.
  */
 const notOfSpecs = new Set([

@@ -21,7 +21,7 @@ const exitCodes: Readonly<Record<SpecView["status"], number>> = {
 /** `caisson spec run SPEC`: executes the spec unless it has a driver already, and follows it. */
 export async function runSpec(context: CliContext, args: ParsedArguments): Promise<number> {
   const from = args.option("from");
-  return await executed(context, args, {
+  return await executeSpec(context, args, {
     ...defined({
       from: from === undefined ? undefined : parseChoice(...SpecPhase.options)("from", from),
       source: args.flag("repo") ? sourceFrom(context, args) : undefined,
@@ -31,10 +31,10 @@ export async function runSpec(context: CliContext, args: ParsedArguments): Promi
 
 /** `caisson spec resume SPEC` */
 export async function resume(context: CliContext, args: ParsedArguments): Promise<number> {
-  return await executed(context, args, {});
+  return await executeSpec(context, args, {});
 }
 
-async function executed(context: CliContext, args: ParsedArguments, request: Omit<ExecuteSpec, "by">): Promise<number> {
+async function executeSpec(context: CliContext, args: ParsedArguments, request: Omit<ExecuteSpec, "by">): Promise<number> {
   const { specs } = context.station;
   const before = await specs.get(args.positionals[0] ?? "");
   const json = args.flag("json");

@@ -10,7 +10,7 @@ export async function askSecret({ stdin, stdout }: Pick<CliContext, "stdin" | "s
   stdin.setRawMode(true);
   stdin.resume();
   try {
-    return await typed(stdin);
+    return await readTyped(stdin);
   } finally {
     stdin.setRawMode(false);
     stdin.pause();
@@ -18,7 +18,7 @@ export async function askSecret({ stdin, stdout }: Pick<CliContext, "stdin" | "s
   }
 }
 
-async function typed(stdin: NodeJS.ReadStream): Promise<string> {
+async function readTyped(stdin: NodeJS.ReadStream): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   let text = "";
   const give = () => reject(new CaissonError("cancelled", "nothing was entered"));

@@ -97,7 +97,7 @@ function tableLines(rows: readonly string[], columns: number): Line[] {
   const isTable = rows.length > 1 && isRule(cells[1] ?? []);
   const tableRows = !isTable
     ? []
-    : table(cells.filter((_, at) => at !== 1).map((row, at) => row.map((cell) => (at === 0 ? bold(styled(cell)) : styled(cell)))));
+    : table(cells.filter((_, at) => at !== 1).map((row, at) => row.map((cell) => (at === 0 ? bold(styleText(cell)) : styleText(cell)))));
   const fits = isTable && tableRows.every(({ width }) => width <= columns);
   return fits ? tableRows : rows.flatMap((row) => styledRows(row, { columns }));
 }
@@ -124,7 +124,7 @@ interface Span {
 }
 
 const plain = (piece: Piece): Line => Line.of([piece]);
-const styled = (text: string): Line => Line.of(spansOf(text).map(({ text: each, mark }) => mark(each)));
+const styleText = (text: string): Line => Line.of(spansOf(text).map(({ text: each, mark }) => mark(each)));
 
 /** Wraps text by its visible characters, and styles each row. */
 function styledRows(text: string, { columns, mark = plain }: { columns: number; mark?: Span["mark"] }): Line[] {

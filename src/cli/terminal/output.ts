@@ -6,9 +6,9 @@ import { Line } from "./line.ts";
 import { visibleJson } from "./plain-text.ts";
 
 /**
- * An output stream that keeps the order, and on which slow readers slow the writer down. Every writing method resolves
- * when the reader has the bytes, and never rejects: `broken` resolves if the reader disconnects. No method takes a
- * string: people get lines and programs get values, so that no command can pass on control sequences.
+ * An output stream that keeps the order and slows a writer down to the speed of the reader. Every writing method
+ * resolves when the reader has the bytes, and never rejects: `broken` resolves if the reader disconnects. No method
+ * takes a string: people get lines and programs get values, so that no command can pass on control sequences.
  */
 export interface Output {
   readonly isTerminal: boolean;
@@ -71,7 +71,10 @@ const AHEAD_BYTES_MAX = 256 * 1024;
 /** How long an interrupted command waits for the readers of its output. */
 const LAST_WRITE_MS = 200;
 
-/** Returns whether all output has reached its readers. Node learns a moment later than they do that a write is over. */
+/**
+ * Returns whether all output has reached its readers. Node learns that a write is over a moment after its reader has
+ * the bytes.
+ */
 export async function areWritten(outputs: readonly Pick<Output, "pending" | "written">[]): Promise<boolean> {
   await Promise.race([Promise.all(outputs.map((output) => output.written())), sleep(LAST_WRITE_MS)]);
   return outputs.every((output) => !output.pending());

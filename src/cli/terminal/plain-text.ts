@@ -15,7 +15,7 @@ export function plainText(text: string): string {
  */
 export function visibleText(text: string): string {
   if (PRINTABLE.test(text)) return text;
-  return text.replace(CONTROLS, (character) => SHORT_ESCAPES[character] ?? escaped(character));
+  return text.replace(CONTROLS, (character) => SHORT_ESCAPES[character] ?? escapeCharacter(character));
 }
 
 /** Formats a value as JSON without control characters, because people may see it. */
@@ -37,7 +37,7 @@ const CONTROLS =
   /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-function escaped(character: string): string {
+function escapeCharacter(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
   return code < 0x10000 ? unicodeEscape(code) : `\\u{${code.toString(16)}}`;

@@ -7,10 +7,10 @@ export async function printDiff(output: Output, diff: Uint8Array): Promise<void>
   const rows = Buffer.from(diff).toString("utf8").split("\n");
   // Text ends with a line break, after which there is no line.
   if (rows.at(-1) === "") rows.pop();
-  await output.print(rows.map((row) => coloured(row.replaceAll("\t", "    "))));
+  await output.print(rows.map((row) => colorRow(row.replaceAll("\t", "    "))));
 }
 
-function coloured(row: string): Line {
+function colorRow(row: string): Line {
   if (row.startsWith("+") && !row.startsWith("+++")) return good(row);
   if (row.startsWith("-") && !row.startsWith("---")) return bad(row);
   return row.startsWith("@@") || row.startsWith("diff --git") ? bold(row) : Line.of([row]);

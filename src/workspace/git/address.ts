@@ -3,7 +3,7 @@ import type { WorkspaceSource } from "../../contract/session/session.ts";
 import { withoutTrailingSlashes } from "../../contract/trailing-slashes.ts";
 import { decodedOrNull } from "../../lib/failures.ts";
 
-/** The allowed forms of a remote. `ext::` and other transports that run programs are not among them. */
+/** The allowed forms of a remote. They exclude `ext::` and other transports that run programs. */
 const ALLOWED = /^(https?|ssh|git|file):\/\/|^[\w.-]+@[\w.-]+:/i;
 
 /** Throws `invalid` if the text is not the address of a repository. */
@@ -51,8 +51,8 @@ export function withoutSecret(source: WorkspaceSource): WorkspaceSource {
 }
 
 /**
- * Returns the absolute address of a submodule. It may be relative to that of the repository that names it. Throws
- * `unsafe`.
+ * Returns the absolute address of a submodule. It may be relative to the address of the repository that names the
+ * submodule. Throws `unsafe`.
  */
 export function submoduleAddress(base: string, url: string): string {
   const absolute = url.startsWith("./") || url.startsWith("../") ? relativeTo(base, url) : url;

@@ -83,7 +83,7 @@ async function checkName(name: string, own: PrivateRepository): Promise<void> {
 }
 
 /**
- * Selects the changes to commit: not git's own files, not files that tools act on, and no new files that the repository
+ * Selects the changes to commit. Leaves out git's own files, files that tools act on, and new files that the repository
  * ignores.
  */
 async function choose(

@@ -57,8 +57,8 @@ export function mirrorFolder(stateDir: string, { url, owner }: { url: string; ow
 }
 
 /**
- * Returns the mirror with the commit that a session started from. Older versions had one mirror for all owners; that
- * session fetched the commit into it, so its content is the same.
+ * Returns the mirror with the commit that a session started from. Older versions had one mirror for all owners. A
+ * session of such a version fetched the commit into that mirror, so its content is the same.
  */
 export function sessionMirror(stateDir: string, remote: { url: string; owner: string }): string {
   const own = mirrorFolder(stateDir, remote);
@@ -177,8 +177,8 @@ function remoteGit(source: GitSource, options: MirrorOptions, { asUser, env }: R
 }
 
 /**
- * Passes the password in an address to git in its environment, and only there: arguments are public on the machine, and
- * the settings of a mirror are kept.
+ * Passes the password in an address to git only in the environment: every user of the machine can see arguments, and a
+ * mirror's settings stay on disk.
  */
 function withPasswordOf(url: string, env: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const clean = cleanAddress(url);

@@ -63,8 +63,8 @@ export async function mergedTree({ git }: Own, ours: string, theirs: string): Pr
 
 async function changedByBoth({ git }: Own, ours: string, theirs: string): Promise<string[]> {
   const base = (await git(["merge-base", ours, theirs])).toString("utf8").trim();
-  const changed = async (commit: string) =>
+  const listChanged = async (commit: string) =>
     (await git(["diff-tree", "-r", "--name-only", "--no-renames", "-z", base, commit])).toString("utf8").split("\0").filter(Boolean);
-  const theirFiles = new Set(await changed(theirs));
-  return (await changed(ours)).filter((path) => theirFiles.has(path));
+  const theirFiles = new Set(await listChanged(theirs));
+  return (await listChanged(ours)).filter((path) => theirFiles.has(path));
 }

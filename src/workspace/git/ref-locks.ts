@@ -118,11 +118,11 @@ export async function removeDeadLocks(locks: LockRecords): Promise<void> {
     if (found === null || (locks.alive ?? isProcessAlive)(found.holder)) continue;
     const claimedPath = join(folder, recordName(found.id, currentProcess()));
     // If several processes try, one removes it.
-    if (await renamed(join(folder, name), claimedPath)) await removeDeadLock(claimedPath);
+    if (await tryRename(join(folder, name), claimedPath)) await removeDeadLock(claimedPath);
   }
 }
 
-async function renamed(from: string, to: string): Promise<boolean> {
+async function tryRename(from: string, to: string): Promise<boolean> {
   try {
     await rename(from, to);
     return true;

@@ -3,7 +3,7 @@ import { type GitOrigin, gitPorts, parseGitAddress, parseGitPlace } from "../../
 import { cleanAddress } from "./address.ts";
 
 /**
- * Checks where a submodule comes from. Its address comes from the repository, and may only lead to the origin of that
+ * Checks where a submodule comes from. The repository names the address, so it may lead only to the origin of that
  * repository or to a place that the user named. Otherwise a clone could make the host fetch anything it can reach, with
  * the user's own keys. Throws `denied` with the option that allows the address.
  */
@@ -17,7 +17,7 @@ export function checkSubmoduleOrigin(
   const quotedAddress = JSON.stringify(cleanAddress(address).slice(0, 200));
   if (origin === null)
     throw new CaissonError("unsafe", `the submodule ${JSON.stringify(submodule.name)} has an ambiguous address: ${quotedAddress}`);
-  // Folders of this machine are separate places, and each must be named.
+  // Each folder of this machine is a separate place that the user must name.
   if (from !== null && origin.scheme !== "file" && leadsTo(origin, from)) return;
   if (options.allowed.some((text) => leadsTo(origin, parseGitPlace(text)))) return;
   const keys = origin.scheme === "ssh" ? " Your SSH keys are then offered there." : "";

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(stateDir, { recursive: true, force: true }));
 
-/** Writes what of a mirror matters here. Returns the name of its folder. */
+/** Writes the parts of a mirror that matter here. Returns the name of its folder. */
 function mirrorOf(address: string, owner = "local"): string {
   const folder = mirrorFolder(stateDir, { url: address, owner });
   mkdirSync(join(folder, "objects"), { recursive: true });
@@ -37,7 +37,7 @@ const namesOf = async (of: MirrorsOptions) => (await unusedMirrors(of)).map(({ n
 const stored = () => readdirSync(join(stateDir, "mirrors")).sort();
 
 describe("unused mirrors", () => {
-  test("are those of no session, with their address and the time of the last fetch", async () => {
+  test("are mirrors without a session, with their address and last fetch", async () => {
     expect(await unusedMirrors(options([]))).toEqual([]);
     const used = mirrorOf(url);
     const unused = mirrorOf("https://user:secret@git.test/old.git");
@@ -68,7 +68,7 @@ describe("unused mirrors", () => {
     expect(stored()).toEqual([name]);
   });
 
-  test("do not include one from which a ship borrows", async () => {
+  test("do not include a mirror that a ship borrows from", async () => {
     const name = mirrorOf(url);
     const info = join(stateDir, "ships", "ship_a", "repository.git", "objects", "info");
     mkdirSync(info, { recursive: true });
@@ -78,7 +78,7 @@ describe("unused mirrors", () => {
     expect(await namesOf(options([]))).toEqual([name]);
   });
 
-  test("are removed under the lock of their fetches, with what a crash left", async () => {
+  test("are removed under their fetch lock, with the leftovers of a crash", async () => {
     const [name, other] = [mirrorOf(url), mirrorOf("https://git.test/other.git")];
     const remains = `${other}.new`;
     mkdirSync(join(stateDir, "mirrors", remains, "objects"), { recursive: true });

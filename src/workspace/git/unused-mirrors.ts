@@ -15,7 +15,7 @@ const MIRROR_NAME = /^([0-9a-f]{24}\.git)(\.new)?$/;
 export interface UnusedMirror {
   /** The name of its folder. */
   name: string;
-  /** The address without a password, or null if the mirror's settings do not say it. */
+  /** The address without a password, or null if the mirror's settings do not contain it. */
   url: string | null;
   lastFetchedMs: number;
 }
@@ -29,8 +29,8 @@ export interface MirrorsOptions {
 }
 
 /**
- * Returns the mirrors that no session and no ship needs. Returns none while a session's record is damaged, or while a
- * session has submodules: their addresses are only known to the repositories.
+ * Returns the mirrors that no session and no ship needs. Returns an empty list while a session's record is damaged, or
+ * while a session has submodules, because only the repositories contain the addresses of submodules.
  */
 export async function unusedMirrors(options: MirrorsOptions): Promise<UnusedMirror[]> {
   const folder = join(options.stateDir, "mirrors");
@@ -49,13 +49,14 @@ export async function removeMirror(name: string, options: MirrorsOptions): Promi
   const { log, holder, holderGone } = options;
   await using lease = await holdLease(log, mirrorStream(mirror), { holder, ttlMs: MIRROR_LOCK_TTL_MS, holderGone });
   if (lease === null) return false;
-  if (!(await unusedMirrors(options)).some((unused) => unused.name === name)) return false;
+  const used = await usedMirrors(options);
+  if (used === null || used.has(name)) return false;
   const path = join(options.stateDir, "mirrors", mirror);
   const remains = `${path}.new`;
   await rm(remains, { recursive: true, force: true });
   if (isRemains !== undefined) return true;
   // A crash must not leave half a mirror under its name.
-  await rename(path, remains);
+  if ((await ifErrno(rename(path, remains), ABSENT, null)) === null) return false;
   await rm(remains, { recursive: true, force: true });
   return true;
 }
@@ -73,7 +74,7 @@ function mirrorsOf(stateDir: string, { source, owner }: Session): string[] {
   return [owner, LOCAL_OWNER].map((each) => basename(mirrorFolder(stateDir, { url: source.url, owner: each })));
 }
 
-/** The repository of a ship borrows objects, also after the session was removed. */
+/** The repository of a ship borrows objects, even after the session was removed. */
 async function borrowedByShips(stateDir: string): Promise<string[]> {
   const folder = join(stateDir, "ships");
   const texts = await Promise.all(

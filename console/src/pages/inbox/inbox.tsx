@@ -13,8 +13,8 @@ import { QuestionText } from "../../parts/question-text.tsx";
 import { Time } from "../../parts/time.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { visibleText, visibleTitle } from "../../parts/visible-text.ts";
+import { AskingEntry } from "./asking-entry.tsx";
 import styles from "./inbox.module.css";
-import { ThingAsked } from "./thing-asked.tsx";
 
 /** Lists the questions of all runs, and everything else that waits for a person. */
 export default function InboxPage() {
@@ -36,7 +36,7 @@ export default function InboxPage() {
       )}
       <ul className={styles.list}>
         {asking.map((item) => (
-          <ThingAsked key={`${item.of.id} ${item.seq}`} item={item} />
+          <AskingEntry key={`${item.of.id} ${item.seq}`} item={item} />
         ))}
         {waiting.flatMap((view) => view.asked.map((question) => <Question key={question.question} view={view} asked={question} />))}
       </ul>

@@ -2,6 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Ban, Pause, Play, Trash2 } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
+import type { JobView } from "../../../../src/contract/durable/durable-job.ts";
 import { lookAtWorkAgain } from "../../data/work-queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/confirm.tsx";
@@ -26,6 +27,12 @@ interface JobActionsProps<View> {
   onDone(view: View): void;
   /** Actions of this kind only, shown between the shared ones. */
   children?: (act: (action: Promise<View>) => void, isBusy: boolean) => ReactNode;
+}
+
+/** Returns the actions that a job's state allows. A cancelled job ends soon, so nothing else is offered. */
+export function allowedActions({ finish, paused, cancelRequested }: Pick<JobView, "finish" | "paused" | "cancelRequested">) {
+  const isActive = finish === null && cancelRequested === null;
+  return { pause: isActive && paused === null, resume: isActive && paused !== null, cancel: isActive, remove: finish !== null };
 }
 
 /** The actions that all durable jobs share: pause, resume, cancel and remove. */

@@ -3,20 +3,19 @@ import { useState } from "react";
 import type { MergeView } from "../../../../src/contract/merge/merge-verbs.ts";
 import { useStation } from "../../data/station.tsx";
 import { Button } from "../../parts/button.tsx";
-import { JobActions } from "../job/job-actions.tsx";
+import { allowedActions, JobActions } from "../job/job-actions.tsx";
 import { ShipDialog } from "../ship/ship-dialog.tsx";
 
 export function MergeActions({ view, onDone }: { view: MergeView; onDone(view: MergeView): void }) {
   const { merges } = useStation();
   const [isShipping, setShipping] = useState(false);
-  const { id, finish, paused, result, cancelRequested } = view;
-  const isActive = finish === null && cancelRequested === null;
+  const { id, finish, result } = view;
   return (
     <JobActions
       noun="merge"
       id={id}
       verbs={merges}
-      can={{ pause: isActive && paused === null, resume: isActive && paused !== null, cancel: isActive, remove: finish !== null }}
+      can={allowedActions(view)}
       cancelText="Removes its intermediate results. The merged sessions do not change."
       removeText="Deletes its log for good. Its result stays."
       onDone={onDone}

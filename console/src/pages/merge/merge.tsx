@@ -1,6 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { Circle, CircleAlert, CircleCheck } from "lucide-react";
-import { useCallback } from "react";
 import { Link } from "wouter";
 import type { MergeView } from "../../../../src/contract/merge/merge-verbs.ts";
 import { useFollowedEvents } from "../../data/followed-events.ts";
@@ -34,10 +33,7 @@ function OpenMerge({ view, word }: { view: MergeView; word: string }) {
   const { id } = view;
   const events = useFollowedEvents({
     queryKey: workKeys.of("merge", word),
-    follow: useCallback(
-      (options: { fromSeq: number; signal: AbortSignal }) => station.merges.events(id, { ...options, follow: true }),
-      [station, id],
-    ),
+    follow: (options) => station.merges.events(id, { ...options, follow: true }),
     isOpen: view.finish === null,
   });
   const onDone = (next: MergeView) => {

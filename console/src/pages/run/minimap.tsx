@@ -1,8 +1,8 @@
 import { useEffect, useRef } from "react";
 import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import type { SessionPoint } from "../../../../src/contract/session/session-verbs.ts";
-import { KeptPoint } from "./kept/kept-point.tsx";
-import { pointBefore } from "./kept/use-points.ts";
+import { PointActions } from "./points/point-actions.tsx";
+import { pointBefore } from "./points/use-points.ts";
 import type { Timeline } from "./timeline.ts";
 import type { TimelineItem } from "./timeline-item.ts";
 import styles from "./timeline-view.module.css";
@@ -53,7 +53,7 @@ export function Minimap({
         {where}
         {changed.length > 0 && ` · ${changed.length} changed`}
       </span>
-      {point !== undefined && <KeptPoint view={view} point={point} />}
+      {point !== undefined && <PointActions view={view} point={point} />}
     </div>
   );
 }

@@ -81,14 +81,14 @@ function toolHtml(item: ToolItem): string {
 /** The colors are numbers here; see `ansiSpans`. */
 function spanHtml({ text, color, isBold }: AnsiSpan): string {
   const look = [color === null ? "" : `color:rgb(${color})`, isBold ? "font-weight:600" : ""].filter(Boolean).join(";");
-  return look === "" ? escaped(text) : `<span style="${look}">${escaped(text)}</span>`;
+  return look === "" ? escapeHtml(text) : `<span style="${look}">${escapeHtml(text)}</span>`;
 }
 
-const details = (title: string, body: string) => `<details><summary>${escaped(title)}</summary>${body}</details>`;
-const prose = (text: string) => escaped(visibleLines(text));
-const name = (text: string) => escaped(visibleText(text));
+const details = (title: string, body: string) => `<details><summary>${escapeHtml(title)}</summary>${body}</details>`;
+const prose = (text: string) => escapeHtml(visibleLines(text));
+const name = (text: string) => escapeHtml(visibleText(text));
 
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 

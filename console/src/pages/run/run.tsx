@@ -9,9 +9,9 @@ import { Problem } from "../../parts/problem.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 import { visibleTitle } from "../../parts/visible-text.ts";
 import { RunStatus, statusOf } from "../runs/run-status.tsx";
-import { pointAsked, usePoints } from "./kept/use-points.ts";
-import { When } from "./kept/when.tsx";
 import { MessageBox } from "./message-box.tsx";
+import { pointInAddress, usePoints } from "./points/use-points.ts";
+import { When } from "./points/when.tsx";
 import styles from "./run.module.css";
 import { RunActions } from "./run-actions.tsx";
 import { RunBanner } from "./run-banner.tsx";
@@ -19,7 +19,7 @@ import { RunDetails } from "./run-details.tsx";
 import { TimelineView } from "./timeline-view.tsx";
 import { useTimeline } from "./use-timeline.ts";
 
-const SessionFiles = lazy(() => import("./kept/session-files.tsx"));
+const SessionFiles = lazy(() => import("./points/session-files.tsx"));
 const Changes = lazy(() => import("./changes/changes.tsx"));
 
 export default function Run() {
@@ -51,7 +51,7 @@ function OpenRun({ run }: { run: string }) {
   const [sent, setSent] = useState(0);
   const points = usePoints(view);
   if (view === undefined) return <NoRunYet run={run} />;
-  const point = pointAsked(points, params.get("at"));
+  const point = pointInAddress(points, params.get("at"));
   const requestedTab = search.get("tab");
   const tab = tabs.find((each) => each === requestedTab) ?? "timeline";
   const hrefOf = (each: (typeof tabs)[number]) => `/runs/${run}${each === "timeline" ? "" : `?tab=${each}`}`;

@@ -9,7 +9,7 @@ type Note = Pick<NoteItem, "title" | "tone" | "text"> & { isQuiet?: true };
 
 const plain = (title: string, text: string | null = null): Note => ({ title, tone: "plain", text });
 const quiet = (title: string, text: string | null = null): Note => ({ ...plain(title, text), isQuiet: true });
-const toned = (tone: NoteItem["tone"], title: string, text: string | null = null): Note => ({ title, tone, text });
+const noteWithTone = (tone: NoteItem["tone"], title: string, text: string | null = null): Note => ({ title, tone, text });
 
 /** Returns the note for an event; null if the timeline shows the event as another kind of item. */
 export const noteOf = (event: RunEvent): Note | null => handle(notes, event, undefined) ?? null;
@@ -24,20 +24,20 @@ const notes: Handlers<NotedEvent | EventOf<"model.requested" | "gateway.called">
   "run.noticed": ({ data }) => plain(data.text),
   "run.claimed": ({ data }) => quiet(`Driven by ${data.owner} on ${data.host}`),
   "run.sandboxed": ({ data: { sandbox, runtime, why, files, restarted } }) => {
-    if (restarted) return toned("warn", `Sandbox ${sandbox} was restarted with its files`);
+    if (restarted) return noteWithTone("warn", `Sandbox ${sandbox} was restarted with its files`);
     if (why !== "lost") return plain(`Sandbox ${sandbox} (${runtime})`);
     const text = files === "gone" ? "Its files are the ones that the run started with." : null;
-    return toned("warn", `The sandbox was lost and replaced by ${sandbox}`, text);
+    return noteWithTone("warn", `The sandbox was lost and replaced by ${sandbox}`, text);
   },
   "run.paused": ({ data: { why, text } }) => {
-    const note = toned("warn", `Paused: ${why}`, text);
+    const note = noteWithTone("warn", `Paused: ${why}`, text);
     // A separate item shows the question.
     return why === "user" || why === "outage" ? note : { ...note, isQuiet: true };
   },
   "run.continued": ({ data: { by } }) => (by === "answer" ? quiet : plain)(`Resumed by ${by}`),
-  "run.stop_requested": ({ data }) => toned("warn", `${data.by} asked the run to stop`),
+  "run.stop_requested": ({ data }) => noteWithTone("warn", `${data.by} asked the run to stop`),
   "run.reopened": ({ data }) => plain(`Continued by ${data.by}`),
-  "network.failed": ({ data }) => toned("warn", `${data.host}:${data.port} could not be reached`, data.text),
+  "network.failed": ({ data }) => noteWithTone("warn", `${data.host}:${data.port} could not be reached`, data.text),
   "network.closed": ({ data: { host, port, sentBytes, receivedBytes } }) =>
     quiet(`Connection to ${host}:${port}`, `${sentBytes} bytes sent, ${receivedBytes} received`),
   "network.changed": ({ data: { policy, by } }) => {
@@ -45,30 +45,30 @@ const notes: Handlers<NotedEvent | EventOf<"model.requested" | "gateway.called">
     return plain(`Network changed by ${by}: ${policy.mode}`, hosts === "" ? null : hosts);
   },
   "secret.used": ({ data }) => quiet(`Secret ${data.secret} used for ${data.host}`),
-  "secret.withheld": ({ data }) => toned("warn", `Secret ${data.secret} was withheld from ${data.host}`, data.why),
+  "secret.withheld": ({ data }) => noteWithTone("warn", `Secret ${data.secret} was withheld from ${data.host}`, data.why),
   "secret.revoked": ({ data }) => plain(`Secret ${data.secret} revoked by ${data.by}`),
   "gateway.called": ({ data: { model, error } }) => ({
-    ...toned(error === null ? "plain" : "warn", `Model ${model} called from inside`, error),
+    ...noteWithTone(error === null ? "plain" : "warn", `Model ${model} called from inside`, error),
     isQuiet: true,
   }),
   "port.opened": ({ data }) => plain(`Port ${data.port} is open`),
   "port.closed": ({ data }) => quiet(`Port ${data.port} was closed`),
   "model.requested": ({ data }) => quiet(`Called ${data.model}`, `${data.contextTokens} tokens of context, attempt ${data.attempt}`),
   "model.failed": ({ data: { error, retryInMs } }) =>
-    toned(
+    noteWithTone(
       "bad",
       retryInMs === null ? "The model failed" : `The model failed; retrying in ${Math.round(retryInMs / 1000)} s`,
       error.message,
     ),
-  "loop.noticed": ({ data }) => toned("warn", `Loop detected (${data.pattern}): ${data.action}`, data.text),
+  "loop.noticed": ({ data }) => noteWithTone("warn", `Loop detected (${data.pattern}): ${data.action}`, data.text),
   "mcp.connected": ({ data: { server, tools } }) => quiet(`MCP server ${server} is ready`, tools.join(", ")),
   "health.changed": ({ data: { subject, level, misses } }) => {
     const title = `The ${subject.kind} is ${level}`;
     if (level === "ok" || level === "late") return quiet(title);
-    return toned(level === "unresponsive" ? "bad" : "warn", title, `${misses} missed heartbeats`);
+    return noteWithTone(level === "unresponsive" ? "bad" : "warn", title, `${misses} missed heartbeats`);
   },
-  "health.escalated": ({ data }) => toned("bad", `The ${data.subject.kind} needs a person`, data.text),
-  "guardian.decided": ({ data }) => toned(data.action === "nudge" ? "warn" : "bad", `The guardian: ${data.action}`, data.text),
+  "health.escalated": ({ data }) => noteWithTone("bad", `The ${data.subject.kind} needs a person`, data.text),
+  "guardian.decided": ({ data }) => noteWithTone(data.action === "nudge" ? "warn" : "bad", `The guardian: ${data.action}`, data.text),
   "guardian.settled": ({ data }) =>
     plain(data.effect === "progress" ? "The guardian sees progress again" : "The guardian sees no effect", data.text),
   "guardian.judged": ({ data }) => quiet(`The guardian's judge: ${data.coherence ?? "no usable answer"}`, data.text),

@@ -20,7 +20,7 @@ export interface RunFeed {
   retry(): void;
 }
 
-/** Returns a run's events, each once, from the first to those still to come, even over broken connections. */
+/** Returns a run's events, each once: first the past ones, then new ones, even over broken connections. */
 export function useTimeline(run: string): RunFeed {
   const station = useStation();
   const live = useLiveState();

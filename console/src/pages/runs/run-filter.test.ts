@@ -59,7 +59,7 @@ test("searches everything that names a run, in any word order", () => {
   expect(found(runs, { text: "review" })).toEqual(["Two"]);
 });
 
-test("matches states by what a run needs, not only by its status", () => {
+test("derives a run's state from its questions and outcome, not only its status", () => {
   const questions = [{ question: "ask_aaaaaaaaaaaa", kind: "tool" as const, text: "May I?" }];
   const runs = [
     run({ title: "asks", asked: questions }),

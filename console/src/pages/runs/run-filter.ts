@@ -81,7 +81,7 @@ export function narrowRuns(runs: readonly RunView[], filter: RunFilter, nowMs: n
       (filter.runtime === "" || run.sandbox?.runtime === filter.runtime) &&
       (labelKey === "" || (labelValue === undefined ? Object.hasOwn(run.labels, labelKey) : run.labels[labelKey] === labelValue)) &&
       run.updatedAt >= since &&
-      words.every((word) => searched(run).includes(word)),
+      words.every((word) => searchTextOf(run).includes(word)),
   );
 }
 
@@ -95,7 +95,7 @@ export function stateOf(run: RunView): RunState {
 const texts = new WeakMap<RunView, string>();
 
 /** Returns all text that the search box covers, built once per view of a run. */
-function searched(run: RunView): string {
+function searchTextOf(run: RunView): string {
   const known = texts.get(run);
   if (known !== undefined) return known;
   const labels = Object.entries(run.labels).map(([key, value]) => `${key}=${value}`);
@@ -110,7 +110,7 @@ export function prepareSearch(runs: readonly RunView[]): () => void {
   let next = 0;
   const work = (deadline: IdleDeadline) => {
     while (at < runs.length && deadline.timeRemaining() > 1) {
-      for (const run of runs.slice(at, at + PREPARED_AT_ONCE)) searched(run);
+      for (const run of runs.slice(at, at + PREPARED_AT_ONCE)) searchTextOf(run);
       at += PREPARED_AT_ONCE;
     }
     if (at < runs.length) next = requestIdleCallback(work);

@@ -10,7 +10,7 @@ export interface LogLine {
   tone: "good" | "bad" | "warn" | "idle" | "busy";
   what: string;
   about: string;
-  /** What to allow to let the request through; null if that would not help. */
+  /** The host and port to allow so that the request succeeds; null if a rule would not help. */
   target: { host: string; port: number } | null;
 }
 
@@ -81,7 +81,7 @@ export function lineOf(event: NetworkEvent, key: number): LogLine | null {
 const wordsOf = (reason: string) => reason.replaceAll("_", " ");
 const times = (count: number) => (count > 1 ? `, ${count} times` : "");
 
-/** Returns whether one click would help and was not made yet. */
+/** Returns whether one click can allow the connection, because no rule allows it yet. */
 export function canAllow({ host, port }: { host: string; port: number }, policy: NetworkPolicy): boolean {
   if (policy.mode === "none") return true;
   return !policy.rules.some((rule) => rule.host === host && rule.ports.includes(port));

@@ -1,5 +1,4 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useCallback } from "react";
 import { useSearchParams } from "wouter";
 import { phases } from "../../../../src/contract/spec/spec.ts";
 import type { SpecView } from "../../../../src/contract/spec/spec-verbs.ts";
@@ -43,10 +42,7 @@ function OpenSpec({ view, word }: { view: SpecView; word: string }) {
   const { spec } = view;
   const events = useFollowedEvents({
     queryKey: workKeys.of("spec", word),
-    follow: useCallback(
-      (options: { fromSeq: number; signal: AbortSignal }) => station.specs.events(spec, { ...options, follow: true }),
-      [station, spec],
-    ),
+    follow: (options) => station.specs.events(spec, { ...options, follow: true }),
     isOpen: true,
   });
   const lookAgain = () => {

@@ -21,7 +21,7 @@ const ship = {
 
 const words = (item: WorkItem) => [item.word, item.state, item.about];
 
-test("shows what a job waits for rather than that it runs", () => {
+test("shows the reason why a job waits", () => {
   expect(words(itemOf.workflow(job))).toEqual(["running", "active", ""]);
   expect(words(itemOf.workflow({ ...job, waits: { ...waits, person: "May it?", children: ["run/run_aaaaaaaaaaaa"] } }))).toEqual([
     ...["needs input", "waiting", "May it?"],
@@ -37,7 +37,7 @@ test("shows what a job waits for rather than that it runs", () => {
   expect(words(itemOf.ship(ship))).toEqual(["open", "waiting", "someone to merge feature/words → main"]);
 });
 
-test("links a stream to a page, and nothing else", () => {
+test("links only valid stream names to pages", () => {
   expect(workOfStream("workflow/wf_k3v7q2m5x4ab")?.href).toBe("/workflows/wf_k3v7q2m5x4ab");
   expect(workOfStream("run/run_k3v7q2m5x4ab")?.href).toBe("/runs/run_k3v7q2m5x4ab");
   for (const bad of ["workflow/../settings", "nothing/no_k3v7q2m5x4ab", "", "run/run_k3v7q2m5x4ab/x"]) expect(workOfStream(bad)).toBeNull();

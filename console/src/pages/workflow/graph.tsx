@@ -27,7 +27,7 @@ export function Graph({ nodes, ...chosen }: { nodes: readonly StepNode[] } & Cho
   );
 }
 
-/** Kinds of steps whose groups run in parallel, or of which one group is chosen. */
+/** Kinds of steps that run their groups in parallel, or choose one of them. */
 const besides: ReadonlySet<string> = new Set(["parallel", "foreach", "switch"]);
 
 function Step({ node, ...chosen }: { node: StepNode } & Chosen) {

@@ -126,7 +126,7 @@ function itemGroups(
   return { left: groups.length - drawn.size, groups: groups.filter((each) => drawn.has(each)) };
 }
 
-/** Returns one undefined per item whose steps have started. */
+/** Returns a list with one `undefined` for each item whose steps have started. */
 function countedItems(below: string, startedPrefixes: ReadonlySet<string>): undefined[] {
   let count = 0;
   while (startedPrefixes.has(`${below}${count}/`)) count += 1;

@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useCallback, useMemo } from "react";
+import { useMemo } from "react";
 import { useSearchParams } from "wouter";
 import type { WorkflowView } from "../../../../src/contract/workflow/workflow-verbs.ts";
 import { useFollowedEvents } from "../../data/followed-events.ts";
@@ -42,10 +42,7 @@ function OpenWorkflow({ view }: { view: WorkflowView }) {
   const { id } = view;
   const events = useFollowedEvents({
     queryKey: workKeys.of("workflow", id),
-    follow: useCallback(
-      (options: { fromSeq: number; signal: AbortSignal }) => station.workflows.events(id, { ...options, follow: true }),
-      [station, id],
-    ),
+    follow: (options) => station.workflows.events(id, { ...options, follow: true }),
     isOpen: view.finish === null,
   });
   const history = useMemo(() => historyOf(events), [events]);

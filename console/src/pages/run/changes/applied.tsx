@@ -24,7 +24,7 @@ function useApplied(view: RunView, apply?: number) {
   });
 }
 
-/** Notes beside unapplied changes that others were applied, and links to them. */
+/** Says, next to the unapplied changes, that other changes were applied, and links to those. */
 export function AppliedNote({ view }: { view: RunView }) {
   const [, change] = useFilterParams();
   const last = useApplied(view).data?.applies[0];

@@ -41,7 +41,7 @@ export default function DiffView({ path, before, after, isSideBySide, commenting
     const language = new Compartment();
     const shared = [look, boxes, language.of([])];
     const collapseUnchanged = { margin: 3, minSize: 6 };
-    const make = isSideBySide ? sideBySide : unified;
+    const make = isSideBySide ? createSideBySideView : createUnifiedView;
     const onPlace = (at: DiffPlace) => pointed.current?.(at);
     const views = make({ parent, before, after, shared, onPlace, collapseUnchanged });
     editors.current = views.editors;
@@ -90,7 +90,7 @@ const numbersOf = (side: DiffPlace["side"], onPlace: Parts["onPlace"]): Extensio
     },
   });
 
-function sideBySide({ parent, before, after, shared, onPlace, collapseUnchanged }: Parts) {
+function createSideBySideView({ parent, before, after, shared, onPlace, collapseUnchanged }: Parts) {
   const view = new MergeView({
     parent,
     a: { doc: before, extensions: [numbersOf("before", onPlace), shared] },
@@ -101,7 +101,7 @@ function sideBySide({ parent, before, after, shared, onPlace, collapseUnchanged 
   return { editors: [view.a, view.b], destroy: () => view.destroy() };
 }
 
-function unified({ parent, before, after, shared, onPlace, collapseUnchanged }: Parts) {
+function createUnifiedView({ parent, before, after, shared, onPlace, collapseUnchanged }: Parts) {
   const merged = unifiedMergeView({ original: before, mergeControls: false, collapseUnchanged, gutter: true });
   const view = new EditorView({
     parent,

@@ -10,7 +10,7 @@ test("allows editing text that round-trips byte for byte", () => {
   expect(of(bytes("\ufeffa"))).toMatchObject({ text: "\ufeffa", canEdit: true });
 });
 
-test("shows text read-only that writing it back would change", () => {
+test("shows text as read-only if it does not round-trip", () => {
   expect(of(bytes("a\r\nb\n"))).toMatchObject({ kind: "text", canEdit: false });
   expect(of(bytes("a\rb"))).toMatchObject({ canEdit: false });
   expect(of(Uint8Array.from([0x61, 0xff, 0x62]))).toMatchObject({ kind: "text", text: "a\ufffdb", canEdit: false });

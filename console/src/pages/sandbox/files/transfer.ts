@@ -61,11 +61,11 @@ export async function download(
   { sandbox, path, isFolder }: { sandbox: string; path: string; isFolder: boolean },
 ): Promise<void> {
   const stream = isFolder ? await station.files.pack(sandbox, { path, bytesMax: BYTES_MAX }) : await station.files.read(sandbox, { path });
-  const bytes = await bounded(stream, path);
+  const bytes = await collectPieces(stream, path);
   saveFile(isFolder ? `${nameOf(path)}.tar` : nameOf(path), bytes, "application/octet-stream");
 }
 
-async function bounded(stream: ReadableStream<Uint8Array>, path: string): Promise<Uint8Array<ArrayBuffer>[]> {
+async function collectPieces(stream: ReadableStream<Uint8Array>, path: string): Promise<Uint8Array<ArrayBuffer>[]> {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
   for await (const piece of stream) {

@@ -7,7 +7,7 @@ test("numbers a new shell above all earlier ones", () => {
   expect(nextNumber([refOf(2), refOf(7), "other"])).toBe(8);
 });
 
-test("ignores refs that are not of the console's shells", () => {
+test("ignores refs that do not belong to console shells", () => {
   for (const ref of ["console-shell-", "console-shell-0", "console-shell-1x", "shell-1", "console-shell-12345678"]) {
     expect(numberOf(ref)).toBe(null);
   }

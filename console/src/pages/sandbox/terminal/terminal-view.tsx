@@ -67,8 +67,8 @@ function useMonoFont(): boolean {
   const [isThere, setThere] = useState(() => document.fonts.check(monoFont()));
   useEffect(() => {
     if (isThere) return;
-    const done = () => setThere(true);
-    document.fonts.load(monoFont()).then(done, done);
+    const markThere = () => setThere(true);
+    document.fonts.load(monoFont()).then(markThere, markThere);
   }, [isThere]);
   return isThere;
 }

@@ -2,8 +2,8 @@ import type { RunView } from "../../../../../src/contract/run/run-verbs.ts";
 import type { SessionPoint } from "../../../../../src/contract/session/session-verbs.ts";
 import { useFilterParams } from "../../../parts/filter-params.ts";
 import { FilterChoice } from "../../../parts/filters.tsx";
-import styles from "./kept.module.css";
-import { KeptPoint } from "./kept-point.tsx";
+import { PointActions } from "./point-actions.tsx";
+import styles from "./points.module.css";
 import { pointWords } from "./use-points.ts";
 
 /** Chooses the files to show: the current ones, or those of a point. */
@@ -18,7 +18,7 @@ export function When({ view, points, point }: { view: RunView; points: readonly 
         value={point === null ? null : String(point.step)}
         onValue={(at) => change({ at })}
       />
-      {point !== null && <KeptPoint view={view} point={point} />}
+      {point !== null && <PointActions view={view} point={point} />}
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { pointAsked, pointBefore, pointWords } from "./use-points.ts";
+import { pointBefore, pointInAddress, pointWords } from "./use-points.ts";
 
 const points = [0, 3, 7].map((step, index) => ({ run: "run_a", step, turn: index + 1, at: "2026-01-01T00:00:00.000Z" }));
 
@@ -11,8 +11,8 @@ test("finds the last point up to a step", () => {
 });
 
 test("reads an existing point from the address, or the present", () => {
-  expect(pointAsked(points, "3")?.step).toBe(3);
-  for (const at of [null, "", "4", "x", "-1"]) expect(pointAsked(points, at)).toBeNull();
+  expect(pointInAddress(points, "3")?.step).toBe(3);
+  for (const at of [null, "", "4", "x", "-1"]) expect(pointInAddress(points, at)).toBeNull();
 });
 
 test("names a point by its step", () => {

@@ -17,7 +17,7 @@ const names = { run: "Run", sandbox: "Sandbox", workflow: "Workflow", spec: "Spe
  * An inbox entry of a workflow, spec, ship, merge or sandbox. If there is something to read first, it links to the
  * page.
  */
-export function ThingAsked({ item }: { item: InboxItem }) {
+export function AskingEntry({ item }: { item: InboxItem }) {
   const station = useStation();
   const [text, setText] = useState("");
   const [isSending, setSending] = useState(false);

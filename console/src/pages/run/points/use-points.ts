@@ -24,7 +24,7 @@ export function pointBefore(points: readonly SessionPoint[], step: number): Sess
 }
 
 /** Returns the point that `at` in the address names; null for the present, or if that step has no point. */
-export function pointAsked(points: readonly SessionPoint[], at: string | null): SessionPoint | null {
+export function pointInAddress(points: readonly SessionPoint[], at: string | null): SessionPoint | null {
   if (at === null || at === "") return null;
   return points.find(({ step }) => step === Number(at)) ?? null;
 }

@@ -10,7 +10,7 @@ import { useFilterParams } from "../../../parts/filter-params.ts";
 import { Loading } from "../../../parts/loading.tsx";
 import { Problem } from "../../../parts/problem.tsx";
 import { visibleLines, visibleText } from "../../../parts/visible-text.ts";
-import styles from "./kept.module.css";
+import styles from "./points.module.css";
 
 type Entry = Listed["entries"][number];
 const TEXT_BYTES_MAX = 1024 * 1024;

@@ -8,11 +8,11 @@ import { plural } from "../../../parts/amounts.ts";
 import { Button, ButtonLink } from "../../../parts/button.tsx";
 import { Confirm } from "../../../parts/confirm.tsx";
 import { say } from "../../../parts/toasts.tsx";
-import styles from "./kept.module.css";
+import styles from "./points.module.css";
 import { pointWords } from "./use-points.ts";
 
 /** The actions on a run's files at a point: view them, start a run from them, or rewind to them. */
-export function KeptPoint({ view, point }: { view: RunView; point: SessionPoint }) {
+export function PointActions({ view, point }: { view: RunView; point: SessionPoint }) {
   const [isAsking, setAsking] = useState(false);
   const then = pointWords(point);
   return (
