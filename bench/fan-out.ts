@@ -28,7 +28,7 @@ export async function benchFanOut(): Promise<Figures> {
     lastPosition: () => log.lastPosition(),
   };
   await using server = await startServer({
-    // The server uses nothing else of it.
+    // The server uses only the station's runs.
     stationFor: () => ({ runs }) as unknown as Station,
     authenticate: async () => null,
     authenticateSandbox: () => {

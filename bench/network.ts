@@ -17,7 +17,7 @@ const SECONDS = 2;
 const ROUNDS = 3;
 const BULK_BYTES = 1_000_000_000;
 
-/** A server for the Node of either side. */
+/** A server that runs on either side, with the host's Node and the sandbox's. */
 const NODE_SERVER = `
   const server = require("node:http").createServer((_, response) => {
     response.setHeader("content-type", "text/plain");

@@ -8,7 +8,7 @@ import type { Figures, Row, Target } from "./report.ts";
 import { type StationProcess, startStationProcess } from "./station-process.ts";
 
 const READY = 4;
-/** Until the pools of both are full again; otherwise the other one would pay for it. */
+/** The time until both pools are full again; otherwise one would pay for the other. */
 const REFILL_MS = 250;
 const TURNS = 40;
 const FILE_BYTES = 100 * 1024 * 1024;

@@ -5,9 +5,9 @@ import { keepCompiled } from "./keep-compiled.ts";
 import { startupFiles } from "./startup-files.ts";
 
 /**
- * Bundles the program into a few files in the given folder instead of some hundreds: loading them one by one costs more
- * than a sandbox does. For a clone that is a cache of the command line, which the launcher uses only while no source is
- * newer. With `--package` it also contains the library's entry points, and is what npm gets.
+ * Bundles the program into a few files in the given folder: loading hundreds of files one by one costs more than
+ * creating a sandbox. In a clone, the bundle is a cache of the command line, and the launcher uses it only while no
+ * source is newer. With `--package`, the bundle also contains the library's entry points, for the npm package.
  */
 const root = join(import.meta.dirname, "..");
 const source = (...path: string[]) => join(root, "src", ...path);
@@ -23,14 +23,14 @@ const library = {
   attack: source("suites", "attack", "run-attacks.ts"),
 };
 
-/** If two groups name the same module, the first one has it. */
+/** If two groups name the same module, the first group gets it. */
 const groups = startupFiles.map(({ name, modules }, index) => {
   const paths = new Set(modules.map((module) => source(module)));
   return { name, test: (id: string) => paths.has(id), priority: startupFiles.length - index };
 });
 /**
- * Requests Node's own modules instead of importing them: an import creates a second view of a module with all its
- * exports, and reading some of those loads more modules (streams, for every `import … from "node:fs"`).
+ * Gets Node's own modules from the process instead of importing them. An import creates a second view of a module with
+ * all its exports, and reading some exports loads more modules: every `import … from "node:fs"` loads streams.
  */
 const askForNodeModules: Plugin = {
   name: "ask-for-node-modules",
@@ -47,8 +47,8 @@ const askForNodeModules: Plugin = {
   },
 };
 /**
- * `@hono/node-server` checks whether each request came by HTTP/2, which none of our servers speaks. Loading Node's
- * module for that costs a station's start 10 ms.
+ * `@hono/node-server` checks whether each request uses HTTP/2, but our servers do not speak HTTP/2. Loading Node's
+ * module for this check delays the start of a station by 10 ms.
  */
 const neverHttp2: Plugin = {
   name: "never-http2",
@@ -63,10 +63,10 @@ const bundle = await rolldown({
     caisson: source("caisson.ts"),
     // Imported by the files that `keepCompiled` writes.
     "kept-script": join(root, "scripts", "kept-script.ts"),
-    // A separate program, beside the file that starts it.
+    // Separate programs, next to the files that start them.
     "unpack-main": source("runtimes", "oci", "template", "unpack-main.ts"),
     "stall-guard-main": source("api", "overload", "stall-guard-main.ts"),
-    // A thread, started in the same way.
+    // Threads, also next to the files that start them.
     "expression-thread-main": source("station", "workflows", "expression-thread-main.ts"),
     "turn-watch-main": source("station", "poison", "turn-watch-main.ts"),
     ...(forPackage && library),
@@ -77,8 +77,8 @@ const bundle = await rolldown({
   checks: { ineffectiveDynamicImport: false },
   // Node 22 has no `using`; its replacement comes from @oxc-project/runtime.
   ...(forPackage && { transform: { target: "node22.18" } }),
-  // A clone's cache contains everything except packages that are loaded on use and bring native parts along. npm
-  // installs what a package depends on.
+  // A clone's cache contains all packages except those that are loaded on demand and have native parts. For the npm
+  // package, npm installs the dependencies.
   external: forPackage ? (id) => !/^[./]|^@oxc-project\/runtime/.test(id) : ["dockerode", "vitest"],
 });
 await bundle.write({
@@ -88,7 +88,7 @@ await bundle.write({
   chunkFileNames: "[name].mjs",
   codeSplitting: { groups },
   sourcemap: forPackage !== undefined,
-  // A stack trace names the file and the line; the sources themselves would be half of the package.
+  // Stack traces need only file names and line numbers. The sources themselves would make up half of the package.
   sourcemapExcludeSources: true,
 });
 await bundle.close();

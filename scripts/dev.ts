@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { chosenTests, distances, readImporters } from "./related.ts";
 
 /**
- * Watches the sources: the compiler checks all types again after each change, and the nearest unit tests of the saved
+ * Watches the sources. After each change, the compiler checks all types again, and the unit tests nearest to the saved
  * files run. Ctrl-C ends both.
  */
 
-/** An editor that saves a file, or git that changes many, finishes within this time. */
+/** Within this time, an editor finishes saving a file, and git finishes changing many. */
 const SETTLED_MS = 150;
 
 const root = join(import.meta.dirname, "..");
@@ -26,7 +26,7 @@ function runTests(): void {
   const what = [...changed].join(", ");
   changed.clear();
   if (chosen.length === 0) {
-    console.log(`dev: no unit test near it imports ${what}`);
+    console.log(`dev: no nearby unit test imports ${what}`);
     return;
   }
   console.log(`dev: ${what}: ${chosen.length} test files${leftOut === 0 ? "" : `, ${leftOut} left to npm run related -- --all`}`);

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { parseAst } from "rolldown/parseAst";
 
 /**
- * Splits one file of the bundle into two: a script, whose compiled form scripts/kept-script.ts stores, and a module of
- * the old name that runs it. The script is a function of the module's imports, and returns its exports. Throws if that
- * would not be the same: for an export that changes after the module ran.
+ * Splits one file of the bundle into a script, whose compiled form scripts/kept-script.ts stores, and a module with the
+ * old name, which runs the script. The script is a function that takes the module's imports and returns its exports.
+ * Throws for an export that may change after the module has run, because the script returns its exports only once.
  */
 export function keepCompiled(dir: string, name: string): void {
   const modulePath = join(dir, `${name}.mjs`);
@@ -58,7 +58,7 @@ function nameOf(node: { type: string } & ({ name: string } | { value: unknown })
   return "name" in node ? node.name : JSON.stringify(node.value);
 }
 
-/** Names that are assigned somewhere, in whichever scope. */
+/** Returns the names that are assigned in any scope. */
 function assignedIn(node: object, found = new Set<string>()): Set<string> {
   const { type, left, argument } = node as { type?: string; left?: { name?: string }; argument?: { name?: string } };
   const target = type === "AssignmentExpression" ? left : type === "UpdateExpression" ? argument : undefined;

@@ -3,11 +3,10 @@ import { dirname, join } from "node:path";
 import { constants, Script } from "node:vm";
 
 /**
- * Runs a script of the bundle, in the form to which an earlier process of the same command compiled it. Node's own
- * compile cache stores a file as it was before its first line ran, and so without nearly all of its functions: every
- * process compiles those again when it first calls them. The form that we store is taken when the process ends, with
- * every function that it called. `sum` is the checksum of the script's text: V8 itself compares no more than its
- * length.
+ * Runs a script of the bundle with the compiled code that an earlier process of the same command stored. Node's own
+ * compile cache stores the code before its first line runs. That code lacks nearly all functions, so every process
+ * compiles them again when it first calls them. We store the code when the process ends, with every function that it
+ * called. `sum` is the checksum of the script's text, because V8 itself compares only the length.
  */
 export function runScript(script: { dir: string; name: string; sum: string }, importedValues: readonly unknown[]): unknown {
   const path = join(script.dir, `${script.name}.js`);
@@ -26,7 +25,7 @@ export function runScript(script: { dir: string; name: string; sum: string }, im
 const command = /^[a-z]{1,20}$/.exec(process.argv[2] ?? "")?.[0];
 const folder = keptFolder();
 
-/** Null for a program that only uses the library, for a start without a command, and if there is no cache folder. */
+/** Returns null if a program only uses the library, if there is no command, or if there is no cache folder. */
 function keptFolder(): string | null {
   const { NODE_COMPILE_CACHE: cache } = process.env;
   if (cache === undefined || command === undefined || !isCommandLine()) return null;
@@ -41,7 +40,9 @@ function isCommandLine(): boolean {
   }
 }
 
-/** Undefined if the file is missing or damaged: V8 does not check, and ends the process over what it cannot read. */
+/**
+ * Returns undefined if the file is missing or damaged. V8 does not check the data, and damaged data ends the process.
+ */
 function readKept(path: string): Buffer | undefined {
   try {
     const content = readFileSync(path);
@@ -53,18 +54,18 @@ function readKept(path: string): Buffer | undefined {
 }
 
 /**
- * Stores the data twice, so that damage shows. That guards against a bad disk, not an attacker: a user who can write
- * here can change the program too. Comparing the two copies costs nothing; a checksum of `node:zlib` would cost every
- * command 6 ms, one of `node:crypto` 12, nearly all of it to load them.
+ * Stores the data twice, to detect damage. This guards against a bad disk, not an attacker: a user who can write here
+ * can also change the program. Comparing the two copies costs nothing. A checksum would cost every command 6 ms with
+ * `node:zlib` or 12 ms with `node:crypto`, nearly all of it for loading the module.
  */
 const doubled = (data: Buffer) => Buffer.concat([data, data]);
 
 const scripts: { compiled: Script; path: string; isNew: boolean }[] = [];
 
 /**
- * Stores only after success: a word that is not a command leaves nothing. If one script is new, the others are stored
- * again: the command took another path than before, as with a station or without, and called other functions of theirs
- * too.
+ * Stores scripts only after success, so an unknown command stores nothing. If one script is new, stores the others
+ * again: the command took another path than before, for example through a station, and so called other functions in
+ * them.
  */
 function keepAtExit(compiled: Script, cacheEntry: { path: string; isNew: boolean }): void {
   if (scripts.length === 0) {
@@ -84,12 +85,12 @@ function keep(compiled: Script, path: string): void {
     renameSync(partial, path);
     removeEarlier(path);
   } catch {
-    // The disk is full, or the folder is not ours: the next process compiles as this one did.
+    // The disk is full, or the folder is not ours. The next process compiles the script again.
     rmSync(partial, { force: true });
   }
 }
 
-/** Removes what was stored of the same script with another text. */
+/** Removes the code that was stored for other versions of the same script. */
 function removeEarlier(path: string): void {
   const prefix = path.slice(0, path.lastIndexOf("-") + 1);
   for (const name of readdirSync(dirname(path))) {

@@ -2,10 +2,12 @@ import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { importsOf } from "../test/tidy/rules.ts";
 
 /**
  * Checks what a change can break: types, format and lint of the changed files, and the unit tests that import one of
- * them, nearest first. Unless the command names files, those that differ from main count as changed, committed or not.
+ * them, nearest first. If the command names no files, all files that differ from main count as changed, committed or
+ * not.
  */
 
 const usage = `npm run related -- [--all] [--e2e] [FILE…]
@@ -16,7 +18,7 @@ Checks types, format, lint and the unit tests that import a changed file.
   --e2e  run the related end-to-end tests too (most need root)
 `;
 
-/** More would take longer than a developer who saves a file waits. */
+/** More tests would take longer than a developer waits after saving a file. */
 const TESTS_MAX = 8;
 
 const root = join(import.meta.dirname, "..");
@@ -34,16 +36,16 @@ export function distances(changed: readonly string[], importers: ReadonlyMap<str
   return found;
 }
 
-/** Returns every relative import that exists at run time; the compiler checks types. */
+/** Returns the relative imports that exist at run time. The compiler checks the others, which import only types. */
 export function importedBy(path: string, text: string): string[] {
   const code = text.replaceAll(/\b(?:import|export) type\b[^"';]*?\bfrom\s*"[^"]+"/g, "");
-  const specifiers = [...code.matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map(([, specifier = ""]) => specifier);
-  return specifiers.map((specifier) => normalize(join(dirname(path), specifier)));
+  const relatives = importsOf({ path, text: code }).filter((specifier) => specifier.startsWith("."));
+  return relatives.map((specifier) => normalize(join(dirname(path), specifier)));
 }
 
 /**
- * Returns the unit tests to run, nearest first, and how many more a change can break. Of the slow ones, only those
- * beside a changed file.
+ * Returns the unit tests to run, nearest first, and how many others the change can break. Unless `isAll` is set,
+ * includes slow tests only if they are next to a changed file.
  */
 export function chosenTests(found: ReadonlyMap<string, number>, { isAll }: { isAll: boolean }): { chosen: string[]; leftOut: number } {
   const related = [...found].filter(([path]) => isUnit(path)).sort((one, other) => one[1] - other[1]);
@@ -72,7 +74,9 @@ export function readImporters(): Map<string, string[]> {
   return importers;
 }
 
-/** Runs a program to its end and then prints its output, so that parallel programs do not mix their lines. */
+/**
+ * Runs a program and prints its output if it fails. Prints only at the end, so that parallel programs do not mix lines.
+ */
 async function step(name: string, argv: readonly [string, ...string[]]): Promise<boolean> {
   const began = Date.now();
   const [program, ...args] = argv;

@@ -1,17 +1,17 @@
 /**
- * Modules that startup loads together are in one file of the bundle each: finding, reading and checking a file costs
- * more than running it. The list names the modules that are loaded by name, from `src`; what those import comes with
- * them, unless an earlier file has it. The compiled form of the large files is stored (scripts/kept-script.ts).
- * test/startup.test.ts checks what must not be in those of `exec`, and test/e2e/launcher.e2e.test.ts that it loads
- * nothing else.
+ * One file of the bundle, with modules that startup loads together: finding, reading and checking a file costs more
+ * than running it. `modules` lists only the modules that are loaded by name, relative to `src`. The file also contains
+ * their imports, unless an earlier file has them. The compiled form of large files is stored (scripts/kept-script.ts).
+ * test/startup.test.ts checks what the files of `exec` must not contain, and test/e2e/launcher.e2e.test.ts checks that
+ * `exec` loads no other files.
  */
 export interface StartupFile {
   name: string;
   modules: readonly string[];
   large: boolean;
   /**
-   * When `exec` loads it: always, if it does its work itself, if it does so in a folder, or if a station does it; `no`:
-   * only other commands do.
+   * When `exec` loads the file. `here`: if it does the work itself. `in a folder`: if it does so in a folder.
+   * `through a station`: if a station does the work. `no`: only other commands load the file.
    */
   exec: "always" | "here" | "in a folder" | "through a station" | "no";
 }
@@ -41,12 +41,12 @@ export const startupFiles: readonly StartupFile[] = [
       "compose/network.ts",
     ],
   },
-  // Needed if something was configured, or requested of a sandbox.
+  // Needed if the user configured something, or set an option of the sandbox.
   { name: "configuration", large: false, exec: "no", modules: ["compose/check-config.ts"] },
   { name: "sandbox-options", large: false, exec: "no", modules: ["cli/options/parse-sandbox-options.ts"] },
   // Needed if there is a folder to work in.
   { name: "folder-command", large: false, exec: "in a folder", modules: ["station/sandboxes/guard-folders.ts"] },
-  // Needed if the command changed something in it.
+  // Needed if the command changed something in that folder.
   { name: "folder-changes", large: false, exec: "in a folder", modules: ["workspace/count-changed.ts"] },
   // Commands about runs and sessions: those that go through a station, and those that do their work themselves.
   { name: "run-contract", large: true, exec: "no", modules: ["contract/run/run-verbs.ts", "contract/event/handlers.ts"] },

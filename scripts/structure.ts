@@ -1,31 +1,31 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
+import { importsOf } from "../test/tidy/rules.ts";
 
 /** The import graph of one folder, with its subfolders as rooms. */
 export interface Structure {
   rooms: number;
   /** The number of rooms in the longest chain of imports. */
   floors: number;
-  /** Pairs of rooms of which one imports the other. */
+  /** Pairs of rooms where one imports the other. */
   arrows: number;
-  /** Arrows against the order of floors, which a circle needs. */
+  /** Arrows against the order of floors. Every circle contains at least one. */
   upward: [from: string, to: string][];
   largest: { room: string; files: number };
 }
 
 const isProduct = (path: string) => /\.ts$/.test(path) && !/\.test\.ts$/.test(path);
 
-/** Every product file below a folder. Test rigs (`testing-*.ts`) count: they are imports like any other. */
+/** Returns every product file below a folder. Includes test rigs (`testing-*.ts`), because their imports count, too. */
 function filesBelow(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
     .map((name) => join(folder, name))
     .filter((path) => isProduct(path) && statSync(path).isFile());
 }
 
-function importsOf(file: string): string[] {
-  const text = readFileSync(file, "utf8");
-  const specifiers = [...text.matchAll(/\bfrom\s*"(\.[^"]+)"|\bimport\s*\(\s*"(\.[^"]+)"|^import\s*"(\.[^"]+)"/gm)];
-  return specifiers.map(([, named, lazy, bare]) => normalize(join(dirname(file), named ?? lazy ?? bare ?? "")));
+function importedBy(path: string): string[] {
+  const relatives = importsOf({ path, text: readFileSync(path, "utf8") }).filter((specifier) => specifier.startsWith("."));
+  return relatives.map((specifier) => normalize(join(dirname(path), specifier)));
 }
 
 export function structureOf(folder: string): Structure {
@@ -42,7 +42,7 @@ export function structureOf(folder: string): Structure {
     sizes.set(from, (sizes.get(from) ?? 0) + 1);
     const targets = arrows.get(from) ?? new Map<string, number>();
     arrows.set(from, targets);
-    for (const target of importsOf(file)) {
+    for (const target of importedBy(file)) {
       const to = roomOf(target);
       if (to !== null && to !== from) targets.set(to, (targets.get(to) ?? 0) + 1);
     }

@@ -33,7 +33,7 @@ export function readmePicture(): string {
   );
 }
 
-/** Returns the rows of one command on a screen: its prompt, and all up to the next. */
+/** Returns the rows of one command on a screen: its prompt, and all rows up to the next prompt. */
 export function outputOf(screen: string, command: string): string[] {
   const rows = screen.trimEnd().split("\n");
   const first = rows.findIndex((row) => row.startsWith(`$ ${command}`));
@@ -68,7 +68,7 @@ function rowPicture(row: string, y: number): string {
   return `<text ${place} fill="${colourOf(row)}"${row.startsWith("$ ") ? ' font-weight="bold"' : ""}>${escaped(text)}</text>`;
 }
 
-/** Chosen by how a row begins; color alone never distinguishes one. */
+/** Returns a row's color, which depends on how the row begins. Color alone never distinguishes rows. */
 function colourOf(row: string): string {
   if (row.startsWith("$ ")) return "#ffffff";
   if (/^(?:✓|\+)/.test(row)) return "#7ddc8b";

@@ -81,7 +81,7 @@ export interface Shown {
   sandbox: string;
 }
 
-/** Starts runs as a user has them in the middle of a day, with scripted models, and a sandbox with a server in it. */
+/** Starts the runs of a typical working day, with scripted models, and a sandbox with a server in it. */
 export async function makeThings(client: Client, { root, folder }: { root: string; folder: string }): Promise<Shown> {
   const project = join(folder, "price-list");
   await cp(join(root, "examples", "demo", "project"), project, { recursive: true });

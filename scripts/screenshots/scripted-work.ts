@@ -81,7 +81,7 @@ const nightly = {
   ],
 };
 
-/** Starts workflows, specs, a merge and a ship as a user has them in the middle of a day, with scripted models. */
+/** Starts the workflows, specs, merge and ship of a typical working day, with scripted models. */
 export async function makeWork(client: Client, { root, folder }: Place): Promise<ShownWork> {
   const script = async (name: string, turns: readonly object[]) => {
     const path = join(folder, `${name}.json`);
@@ -143,7 +143,7 @@ async function makeSpecs(client: Client, { root, folder }: Place): Promise<Pick<
   return { spec: done.spec, gate: gate.spec };
 }
 
-/** Returns the example's scripted model with a last task that depends on both others: there are edges to see. */
+/** Returns the example's scripted model with a last task that depends on both others, so that the graph has edges. */
 async function linkedTasks(from: string, to: string): Promise<string> {
   const free = `"dependsOn": [],`;
   const text = (await readFile(from, "utf8")).replace(/("criticalPath": \[\s*"TASK-001")/, `$1, "TASK-003"`);

@@ -36,7 +36,7 @@ describe("the agent and config commands", () => {
     expect(JSON.parse(result.text)).toMatchObject({ name: "writer", system: "Write C.", harness: { maxSteps: 50 } });
     const missing = await run(["agent", "show", "writer"]);
     expect([missing.code, missing.stderr]).toEqual([125, expect.stringContaining("language is missing")]);
-    expect((await run(["agent", "show", "nobody"])).stderr).toContain(
+    expect((await run(["agent", "show", "missing"])).stderr).toContain(
       "Available agents: coder, merger, planner, reviewer, tester, broken, writer",
     );
   });

@@ -63,7 +63,7 @@ describeAttack("docker", {
 });
 
 describe("attacks on the host runtime, which has no walls", () => {
-  // The claims that fail there for every user. For root, more do.
+  // These claims fail there for every user; more fail for root.
   const broken = ["I01", "I13", "I20", "I24", "I25", "I26", "H01", "H03", "H18", "N01", "N03", "N04", "N13", "R23"];
 
   it("fail where they must, which proves that the suite can fail", { timeout: 120_000 }, async () => {

@@ -103,7 +103,7 @@ export function expectNothingLeftAfterEach(sandboxes: () => string[]): void {
 
 /** Returns the traces of a sandbox on this machine: processes, mounts and cgroups. */
 export function tracesOf(id: string): string[] {
-  if (!/^sb_[a-z2-7]{12}$/.test(id)) throw new Error(`${id} is no sandbox's id`);
+  if (!/^sb_[a-z2-7]{12}$/.test(id)) throw new Error(`${id} is not a sandbox id`);
   const traces: string[] = [];
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     const read = (name: string) => {

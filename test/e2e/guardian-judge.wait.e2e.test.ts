@@ -13,10 +13,10 @@ async function serveJudged(name: string, reply: Reply) {
   const home = await newHome(name, { repetitions: 1000, noProgressSteps: 10_000, errors: 1000, judge });
   return { server, served: await serve(home, { OPENAI_BASE_URL: server.url, OPENAI_API_KEY: "key-of-the-test" }) };
 }
-/** Each step is progress of a kind, so only a judge finds something. */
+/** Each step makes some progress, so only a judge finds a problem. */
 const sheep = (from: number, count: number): Turn[] => Array.from({ length: count }, (_, at) => write(`sheep-${from + at}.txt`));
 
-test("a judge that finds drift has the run nudged, and is asked only a few times", long, async () => {
+test("a judge that finds drift causes a nudge, and is asked only a few times", long, async () => {
   const { server, served } = await serveJudged("judge", { say: '{"coherence": 0.1, "why": "it counts sheep"}' });
   try {
     const run = await begin(served, [...sheep(1, 8), gate("told"), ...sheep(20, 8), done]);

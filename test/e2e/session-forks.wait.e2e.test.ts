@@ -27,7 +27,7 @@ const ranges = () => {
   return existsSync(folder) ? readdirSync(folder) : [];
 };
 
-test("a session can be forked as it is or as after a step, and each is independent", async () => {
+test("a fork of the current state or of a step is independent of its session", async () => {
   const folder = await cli.folder({ "a.txt": "zero\n" });
   const model = await cli.script({
     turns: [...bash("echo one > a.txt; mkdir d; ln -s ../a.txt d/link"), ...bash("echo two > a.txt; rm d/link; chmod +x a.txt")],

@@ -51,7 +51,7 @@ describe.runIf(stationMode !== "http")("a second ship of the same work", () => {
     clone = join(folder, "clone");
     execFileSync("git", ["clone", "--quiet", bare.path, clone], { stdio: "pipe" });
     bare.git("branch", "next", "main");
-    // `git status` rewrites the index, which belongs to git and is no reason to refuse the work.
+    // `git status` rewrites the index. The index belongs to git, so its change must not block the ship.
     run = await runIn(clone, [
       mend,
       "git -c safe.directory=/workspace status",

@@ -66,7 +66,7 @@ describe("a stopped guest", { timeout: 120_000, concurrent: true }, () => {
       expect((await going.ended).code).toBe(130);
       return performance.now() - sinceMs;
     };
-    const letGo = async () => {
+    const terminate = async () => {
       const { going, id, sinceMs } = await startStopped();
       going.child.kill("SIGTERM");
       expect((await going.ended).code).toBe(143);
@@ -74,10 +74,10 @@ describe("a stopped guest", { timeout: 120_000, concurrent: true }, () => {
       expect((await cli.run(["stop", id])).text).toBe(`${id} stopped\n`);
       return tookMs;
     };
-    const [timedOutMs, stoppedMs, letGoMs] = await Promise.all([timedOut(), stopped(), letGo()]);
+    const [timedOutMs, stoppedMs, terminatedMs] = await Promise.all([timedOut(), stopped(), terminate()]);
     expect(timedOutMs).toBeLessThan(50_000);
     expect(stoppedMs).toBeLessThan(35_000);
-    expect(letGoMs).toBeLessThan(30_000);
+    expect(terminatedMs).toBeLessThan(30_000);
   });
 
   test("blocks no command that gets a signal to end", async () => {

@@ -9,7 +9,7 @@ expectNothingLeftAfterEach(sandboxes);
 const inTerminal = (): Promise<Terminal> => startTerminal({ cwd: base(), env: environment() });
 
 describe("a terminal", () => {
-  test("has our size with exec --tty, and follows when ours changes", async () => {
+  test("has the outer terminal's size with exec --tty, and follows its changes", async () => {
     await using terminal = await inTerminal();
     const { type, resize, see } = terminal;
     await type(

@@ -131,7 +131,7 @@ describe("a folder", () => {
     await ok(["apply", "long"], folder);
     await work("grep first a && cat k && echo second >> a", ["--session", "long"], folder);
     expect((await ok(["diff", "long"], folder)).text).toContain("+second");
-    // Changes that were applied before are not the user's.
+    // Changes that were applied earlier do not count as the user's.
     await ok(["apply", "long"], folder);
     expect(read(folder, "a")).toBe("1\nfirst\nsecond\n");
     const two = await cli.run(["run", "x", "--session", "long", "--repo", folder, "--model", await cli.script({ turns: [] })], {

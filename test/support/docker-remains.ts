@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const PROCESS_END_MS = 15_000;
 
-/** Waits until a process has ended, which need not be our child. */
+/** Waits until a process has ended, even if it is not our child. */
 export async function processGone(pid: number): Promise<boolean> {
   const deadline = Date.now() + PROCESS_END_MS;
   while (Date.now() < deadline) {

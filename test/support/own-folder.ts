@@ -8,7 +8,7 @@ import { afterAll, expect, vi } from "vitest";
  * folder of it is still there after its last hook.
  */
 const run = tmpdir();
-// Short: a socket's path has 107 bytes at most, and podman's folder 50.
+// Short, because a socket path has at most 107 bytes, and Podman's folder at most 50.
 const own = join(run, process.pid.toString(36));
 mkdirSync(own, { mode: 0o1777 });
 process.env.TMPDIR = own;
@@ -24,7 +24,7 @@ afterAll(async () => {
   expect(folders, "folders left behind by this file").toEqual([]);
 });
 
-/** By the environment that they inherited; a sandbox's processes by the state folder that is mounted into them. */
+/** Finds processes by their inherited environment, and a sandbox's by the state folder that is mounted into them. */
 function processes(): string[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)

@@ -19,7 +19,7 @@ interface Counted {
 /**
  * Functions above the limit. The table may only shrink: an entry that is unnecessary or too generous is a violation.
  */
-const branchExceptions: readonly Exception[] = [
+export const branchExceptions: readonly Exception[] = [
   { function: "console/src/pages/run/item-view.tsx ItemView", branches: 25, reason: "one view for each kind of item" },
   { function: "console/src/pages/run/run-actions.tsx RunActions", branches: 16, reason: "one button for each state of a run" },
   { function: "console/src/pages/run/run-html.ts bodyHtml", branches: 16, reason: "one text for each kind of item" },
@@ -83,9 +83,9 @@ const branchExceptions: readonly Exception[] = [
   { function: "src/station/guardian/ended-call.ts applyEndedCall", branches: 21, reason: "one rule for each outcome of a call" },
   { function: "src/station/pull-requests/ship-target.ts shipTarget", branches: 16, reason: "one check for each field of a target" },
   { function: "src/station/runs/start-run.ts createRequestedRun", branches: 22, reason: "the defaults of a run, field by field" },
-  { function: "src/station/specs/spec-verbs.ts executed", branches: 17, reason: "one outcome for each state of a spec" },
+  { function: "src/station/specs/spec-verbs.ts executionEvents", branches: 17, reason: "one outcome for each state of a spec" },
   { function: "src/workflow/advance.ts advanceKind", branches: 18, reason: "one case for each kind of step" },
-  { function: "src/workflow/advance.ts givenTo", branches: 20, reason: "one case for each kind of step" },
+  { function: "src/workflow/advance.ts resolveInput", branches: 20, reason: "one case for each kind of step" },
   { function: "src/workflow/join.ts joinBranches", branches: 17, reason: "one case for each outcome of a branch" },
   { function: "src/workflow/validate.ts problemsWithMeaning", branches: 18, reason: "one check for each rule of a definition" },
   { function: "src/workspace/render-diff.ts renderSection", branches: 30, reason: "one line for each part of the header that git writes" },

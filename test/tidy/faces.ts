@@ -16,7 +16,7 @@ const faceOf = (path: string) => /^src\/(cli|api|client)\//.exec(path)?.[1] ?? n
 const isFace = ({ path }: SourceFile) => faceOf(path) !== null && !isTest(path);
 
 /**
- * A face parses, calls and prints. It imports the contract and the station's interface, and is given everything else.
+ * A face parses, calls and prints. It imports the contract and the station's interface, and receives everything else.
  */
 export function facesKnowTheInterface(files: readonly SourceFile[]): Violation[] {
   return files

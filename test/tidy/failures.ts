@@ -29,7 +29,7 @@ function handlersIn(text: string): string[] {
   return [...caught, ...second.flat()];
 }
 
-/** Returns the text up to the bracket that closes the enclosing one, to `end`, or to the end of its own block. */
+/** Returns the code at `start`: a block, or everything before `end` or the first unmatched closing bracket. */
 function bodyAt(text: string, start: number, end?: string): string {
   const isBlock = text[start] === "{";
   let depth = 0;

@@ -4,7 +4,7 @@ import type { Rule } from "./rules.ts";
 const borders = /^src\/(?:cli|compose)\/|^src\/[^/]+\.ts$/;
 
 /** Files elsewhere that load something later, each with the reason. */
-const exceptions: Readonly<Record<string, string>> = {
+export const lazyExceptions: Readonly<Record<string, string>> = {
   "src/agent/file/define-agent.ts": "dotprompt, a package that only agent files need",
   "src/agent/model/resolve-model.ts": "the package of one provider, or one kind of script",
   "src/agent/rights/agent-source.ts": "agent files, which a process that only lists runs never reads",
@@ -29,8 +29,8 @@ const LATER = /\bawait import\(\s*"|=> import\(\s*"|^\s+import\("[^"]+"\),?$/m;
 export const lazyAtBorders: Rule = (files) => {
   const later = files.filter(({ path, text }) => path.startsWith("src/") && !isTested(path) && LATER.test(text)).map(({ path }) => path);
   const known = new Set(files.map(({ path }) => path));
-  const beyond = later.filter((path) => !borders.test(path) && !(path in exceptions));
-  const stale = Object.keys(exceptions).filter((path) => known.has(path) && !later.includes(path));
+  const beyond = later.filter((path) => !borders.test(path) && !(path in lazyExceptions));
+  const stale = Object.keys(lazyExceptions).filter((path) => known.has(path) && !later.includes(path));
   return [
     ...beyond.map((path) => ({ path, what: "loads a module later: only a command or a group of verbs does, or a file with a reason" })),
     ...stale.map((path) => ({ path, what: "loads nothing later any longer: remove its reason from laziness.ts" })),
