@@ -20,7 +20,7 @@ import { besideModule, packageFiles } from "./package-files.ts";
 import { withAbsolutePaths } from "./sandbox/absolute-config.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
 import type { OwnedSandbox } from "./sandbox/sandbox.ts";
-import { parseSpec } from "./sandbox/sandbox-config.ts";
+import { parseSandboxConfig } from "./sandbox/sandbox-config.ts";
 import { createStore } from "./sandbox/store.ts";
 
 /**
@@ -34,7 +34,15 @@ export { AgentDefinition } from "./contract/agent/agent.ts";
 export { CaissonError, type ErrorCode } from "./contract/error/error.ts";
 export type { ProcessRef, RuntimeName, SandboxId, SnapshotId } from "./contract/ids.ts";
 export type { Usage } from "./contract/model/usage.ts";
-export type { GatewaySpec, NetworkPolicy, NetworkRule, SecretSpec } from "./contract/network/network.ts";
+/** @deprecated The former names of `GatewayConfig` and `SecretConfig`. */
+export type {
+  GatewayConfig,
+  GatewayConfig as GatewaySpec,
+  NetworkPolicy,
+  NetworkRule,
+  SecretConfig,
+  SecretConfig as SecretSpec,
+} from "./contract/network/network.ts";
 export type { NetworkEvent } from "./contract/network/network-event.ts";
 export { parsePolicy, parseRule } from "./contract/network/network-text.ts";
 export type { Ended, FinishReason } from "./contract/outcome.ts";
@@ -111,7 +119,7 @@ export interface CreateOptions extends CaissonOptions {
 /** The sandboxes of one state folder, across all runtimes of this machine. */
 export interface Caisson extends AsyncDisposable {
   runtime(name?: string): Promise<Runtime>;
-  create(spec?: SandboxConfigInput, options?: { runtime?: string | Runtime; signal?: AbortSignal }): Promise<OwnedSandbox>;
+  create(config?: SandboxConfigInput, options?: { runtime?: string | Runtime; signal?: AbortSignal }): Promise<OwnedSandbox>;
   /** Reattaches to an existing sandbox, whichever process created it. Throws `not_found`, `lost`. */
   open(id: SandboxId): Promise<OwnedSandbox>;
   list(): Promise<SandboxInfo[]>;
@@ -126,9 +134,9 @@ export interface Caisson extends AsyncDisposable {
  * Throws `invalid` for a malformed configuration, `unsupported` for options that cannot be enforced, `unavailable` if
  * no runtime here can isolate.
  */
-export async function createSandbox(spec: SandboxConfigInput = {}, options: CreateOptions = {}): Promise<OwnedSandbox> {
+export async function createSandbox(config: SandboxConfigInput = {}, options: CreateOptions = {}): Promise<OwnedSandbox> {
   const { runtime, signal, ...where } = options;
-  return caissonFor(where).create(spec, { ...(runtime !== undefined && { runtime }), ...(signal && { signal }) });
+  return caissonFor(where).create(config, { ...(runtime !== undefined && { runtime }), ...(signal && { signal }) });
 }
 
 export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}): Caisson {
@@ -160,8 +168,8 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
     void ignore(runtime.sweep(), "the next process sweeps again");
   };
   /** Loads no network code unless the configuration needs it. */
-  const givenRuntime = async (runtime: Runtime, spec: SandboxConfig) => {
-    const { network, secrets, gateway } = spec;
+  const givenRuntime = async (runtime: Runtime, config: SandboxConfig) => {
+    const { network, secrets, gateway } = config;
     const wanted = network.mode !== "none" || Object.keys(secrets).length > 0 || gateway !== undefined;
     return wanted ? withNetwork(runtime) : runtime;
   };
@@ -172,8 +180,8 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
   return {
     networked: withNetwork,
     runtime: runtimeOf,
-    async create(spec = {}, { runtime, signal } = {}) {
-      const parsed = withAbsolutePaths(parseSpec(spec));
+    async create(config = {}, { runtime, signal } = {}) {
+      const parsed = withAbsolutePaths(parseSandboxConfig(config));
       const chosen = typeof runtime === "object" ? await givenRuntime(runtime, parsed) : await runtimeOf(runtime);
       const sandbox = await chosen.create(parsed, signal && { signal });
       sweepOnce(chosen);

@@ -51,8 +51,8 @@ describe("a token with only the scope run", () => {
   test("gets images only from a registry", () => {
     fc.assert(
       fc.property(text, (reference) => {
-        const spec = SandboxConfig.safeParse({ template: { kind: "image", reference } });
-        if (!spec.success || reachOfHeld({ spec: spec.data }).length > 0) return;
+        const config = SandboxConfig.safeParse({ template: { kind: "image", reference } });
+        if (!config.success || reachOfHeld({ spec: config.data }).length > 0) return;
         expect(acted(() => imageSource(reference))?.kind ?? "registry").toBe("registry");
       }),
       many,

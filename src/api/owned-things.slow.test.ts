@@ -29,9 +29,9 @@ describe("secrets", () => {
     const store = createStore({ stateDir: stateDir() });
     const files: unknown[] = [];
     for (const [owner, client] of Object.entries({ ada, bob })) {
-      const { spec } = await store.read((await client.sandboxes.create({ secretNames: ["TOKEN"] })).id);
-      expect(spec.secrets.TOKEN?.hosts).toEqual([`${owner}.test`]);
-      files.push(spec.secrets.TOKEN?.from);
+      const { spec: config } = await store.read((await client.sandboxes.create({ secretNames: ["TOKEN"] })).id);
+      expect(config.secrets.TOKEN?.hosts).toEqual([`${owner}.test`]);
+      files.push(config.secrets.TOKEN?.from);
     }
     expect(files[0]).not.toEqual(files[1]);
     await bob.secrets.remove("TOKEN");

@@ -71,8 +71,8 @@ async function put(kind: JobKind, owner: string): Promise<string> {
 /** Creates one thing of each kind, with the same names for every owner. */
 async function thingsOf(owner: string): Promise<Things> {
   const own = ownedStation(station(), { owner, sees: "own" });
-  const spec = SandboxConfig.parse({ keep: true, name: "box" });
-  await using held = await own.sandboxes.create({ spec });
+  const config = SandboxConfig.parse({ keep: true, name: "box" });
+  await using held = await own.sandboxes.create({ spec: config });
   await own.sandboxes.snapshot(held.id, { name: "base" });
   const [snapshot] = (await own.sandboxes.snapshots()).snapshots;
   const run = await endedRun({ owner, name: "fix", session: { id: "work" } });

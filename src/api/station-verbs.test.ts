@@ -23,11 +23,11 @@ test("a secret can be stored and used by name, but not read back", async () => {
   expect(await secrets.set("TOKEN", { value, hosts: ["api.test"] })).toMatchObject({ name: "TOKEN", owner: "local", hosts: ["api.test"] });
   expect(JSON.stringify(await secrets.list())).not.toContain(value);
   const { id } = await sandboxes.create({ secretNames: ["TOKEN"] });
-  const { spec } = await createStore({ stateDir: join(base(), "state") }).read(id);
-  expect(spec.secrets.TOKEN).toMatchObject({ hosts: ["api.test"], from: { file: expect.stringContaining("TOKEN") } });
+  const { spec: config } = await createStore({ stateDir: join(base(), "state") }).read(id);
+  expect(config.secrets.TOKEN).toMatchObject({ hosts: ["api.test"], from: { file: expect.stringContaining("TOKEN") } });
   // A secret is useless if its host cannot be reached, so the network allows it.
-  expect(spec.network).toMatchObject({ mode: "allow", rules: [{ host: "api.test", ports: [443] }] });
-  expect(JSON.stringify(spec)).not.toContain(value);
+  expect(config.network).toMatchObject({ mode: "allow", rules: [{ host: "api.test", ports: [443] }] });
+  expect(JSON.stringify(config)).not.toContain(value);
   await expect(sandboxes.create({ secretNames: ["OTHER"] })).rejects.toMatchObject({ code: "not_found" });
   const admin = await client("admin");
   const ended = await endedRun();

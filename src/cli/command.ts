@@ -1,7 +1,7 @@
 import type { CliContext } from "./context.ts";
 
 /** An option of a command. Parsing, help and completion derive from this declaration. */
-export interface OptionSpec {
+export interface OptionDefinition {
   name: string;
   short?: string;
   /** The placeholder for the value in help; absent for a switch. */
@@ -18,7 +18,7 @@ export interface OptionSpec {
   completes?: readonly Completed[];
 }
 
-export interface ArgumentSpec {
+export interface ArgumentDefinition {
   name: string;
   summary: string;
   optional?: boolean;
@@ -36,8 +36,8 @@ export interface CommandDefinition {
   summary: string;
   /** Shown below the usage line. */
   details?: string;
-  options: readonly OptionSpec[];
-  arguments: readonly ArgumentSpec[];
+  options: readonly OptionDefinition[];
+  arguments: readonly ArgumentDefinition[];
   /** The first argument that is not an option starts the user's own command line. */
   takesCommand?: boolean;
   /**

@@ -1,4 +1,4 @@
-import type { CommandDefinition, OptionSpec } from "./command.ts";
+import type { CommandDefinition, OptionDefinition } from "./command.ts";
 import { optionsOf } from "./options/arguments.ts";
 
 export function overview(commands: readonly CommandDefinition[], version: string): string {
@@ -52,7 +52,7 @@ export function commandHelp(command: CommandDefinition): string {
   return lines.join("\n");
 }
 
-function optionUsage(option: OptionSpec): string {
+function optionUsage(option: OptionDefinition): string {
   const short = option.short === undefined ? "    " : `-${option.short}, `;
   const value = option.value === undefined ? "" : option.isValue === undefined ? ` ${option.value}` : `[=${option.value}]`;
   return `${short}--${option.name}${value}`;

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { useServer } from "../../test/support/api-station.ts";
 import { breakableLink } from "../../test/support/console-link.ts";
 import { streamPrograms } from "../api/streams/testing-streams.ts";
-import { parseSpec } from "../sandbox/sandbox-config.ts";
+import { parseSandboxConfig } from "../sandbox/sandbox-config.ts";
 import { connect } from "./connect.ts";
 import { socketFetch } from "./socket-fetch.ts";
 
@@ -36,7 +36,7 @@ describe("a connection that goes silent without closing", () => {
   test("ends a process that cannot be resumed, and a held sandbox", async () => {
     await using link = await breakableLink(server().status.url);
     const { streams } = connect({ url: link.url, token: await token("run"), silenceMs });
-    const held = await streams.createHeld({ spec: parseSpec({ keep: true }) });
+    const held = await streams.createHeld({ spec: parseSandboxConfig({ keep: true }) });
     const process = await streams.openProcess(held.info.id, { argv: ["sleep", "1000"] });
     process.discardOutput();
     link.silenceStreams();

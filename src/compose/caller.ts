@@ -1,5 +1,5 @@
 import { CaissonError } from "../contract/error/error.ts";
-import type { SecretSpec } from "../contract/network/network.ts";
+import type { SecretConfig } from "../contract/network/network.ts";
 import type { InProcessStation } from "./in-process-station.ts";
 import type { LocalParts } from "./local-parts.ts";
 
@@ -21,7 +21,7 @@ export interface CallersOptions {
  * the configuration, but not the environment.
  */
 export function secretsOfCaller(
-  request: { secrets: Readonly<Record<string, SecretSpec>>; secretNames?: readonly string[] | undefined },
+  request: { secrets: Readonly<Record<string, SecretConfig>>; secretNames?: readonly string[] | undefined },
   { caller, isElsewhere }: Pick<CallersOptions, "caller" | "isElsewhere">,
 ): string[] {
   const { secretNames = [] } = request;

@@ -5,9 +5,9 @@ import { useServer } from "../../test/support/api-station.ts";
 import { all } from "../../test/support/remote-stations.ts";
 import type { RemoteStation } from "../client/remote/remote-station.ts";
 import { CaissonError } from "../contract/error/error.ts";
-import type { SecretSpec } from "../contract/network/network.ts";
+import type { SecretConfig } from "../contract/network/network.ts";
 import type { StartRunInput } from "../contract/run/run-verbs.ts";
-import { parseSpec } from "../sandbox/sandbox-config.ts";
+import { parseSandboxConfig } from "../sandbox/sandbox-config.ts";
 import type { Station } from "../verbs/station.ts";
 import type { Caller } from "./caller.ts";
 import { clientSideStation } from "./client-side-station.ts";
@@ -17,7 +17,7 @@ import { stationAt, stationAtSocket } from "./remote.ts";
 
 const { server, station, token, base } = useServer();
 const hosts = { hosts: ["api.example.com"], ports: [443] };
-const sources: Record<string, SecretSpec["from"]> = {
+const sources: Record<string, SecretConfig["from"]> = {
   variable: "env",
   "another variable": { env: "OTHER" },
   command: { command: ["cat", "token"] },
@@ -50,12 +50,12 @@ async function whoDoes(work: (station: Station) => Promise<unknown>, options: { 
   return workers.join();
 }
 
-describe.each<[string, (station: Station, secrets: Record<string, SecretSpec>, secretNames?: string[]) => Promise<unknown>]>([
-  ["a sandbox", ({ sandboxes }, secrets, secretNames = []) => sandboxes.create({ spec: parseSpec({ secrets }), secretNames })],
+describe.each<[string, (station: Station, secrets: Record<string, SecretConfig>, secretNames?: string[]) => Promise<unknown>]>([
+  ["a sandbox", ({ sandboxes }, secrets, secretNames = []) => sandboxes.create({ spec: parseSandboxConfig({ secrets }), secretNames })],
   ["a run", ({ runs }, secrets, secretNames = []) => runs.start({ task: "x", settings: { secrets, secretNames } })],
 ])("%s with a secret", (_, make) => {
   test.each(Object.keys(sources))("from a %s of this machine is refused by a remote station, with a hint", async (from) => {
-    const secrets = { TOKEN: { from: sources[from], ...hosts } as SecretSpec };
+    const secrets = { TOKEN: { from: sources[from], ...hosts } as SecretConfig };
     await expect(whoDoes((reached) => make(reached, secrets), { isElsewhere: true })).rejects.toMatchObject({
       code: "unsupported",
       message: expect.stringContaining("TOKEN"),
@@ -64,7 +64,7 @@ describe.each<[string, (station: Station, secrets: Record<string, SecretSpec>, s
   });
 
   test.each(Object.keys(sources))("from a %s is created by the process that has the value", async (from) => {
-    const secrets = { TOKEN: { from: sources[from], ...hosts } as SecretSpec };
+    const secrets = { TOKEN: { from: sources[from], ...hosts } as SecretConfig };
     const who = from === "file" ? "the station" : "this process";
     expect(await whoDoes((reached) => make(reached, secrets), { isElsewhere: false })).toBe(who);
   });

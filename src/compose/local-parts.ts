@@ -5,7 +5,7 @@ import { type ModelOptions, modelOfOnlyKey, providerVariables, resolveModel } fr
 import { type AgentSource, createAgentSource } from "../agent/rights/agent-source.ts";
 import { createTrustStore } from "../agent/rights/trust-store.ts";
 import type { Config } from "../contract/config/config.ts";
-import { type SecretSpec, secretsForOwner } from "../contract/network/network.ts";
+import { type SecretConfig, secretsForOwner } from "../contract/network/network.ts";
 import { LOCAL_OWNER } from "../contract/token/owner.ts";
 import { type Crashpoint, createCrashpoint } from "../lib/crashpoint.ts";
 import { defined } from "../lib/defined.ts";
@@ -101,8 +101,8 @@ export function fetchingFor(parts: Pick<LocalParts, "config" | "stateDir">) {
 }
 
 /** Returns the secrets that an owner can name: its own, then those of the configuration that it may use. */
-export async function secretsOf(parts: Pick<LocalParts, "config" | "stateDir">, owner: string): Promise<Record<string, SecretSpec>> {
-  return { ...secretsForOwner(parts.config.secrets, owner), ...(await createLocalSecrets(parts).specs(owner)) };
+export async function secretsOf(parts: Pick<LocalParts, "config" | "stateDir">, owner: string): Promise<Record<string, SecretConfig>> {
+  return { ...secretsForOwner(parts.config.secrets, owner), ...(await createLocalSecrets(parts).configs(owner)) };
 }
 
 /** For recovery tests: where to crash, and a file that receives the name of each possible crash point. */

@@ -9,7 +9,7 @@ import type { Resolver } from "../sandbox/resolver.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
 import type { ForkOptions, OwnedSandbox } from "../sandbox/sandbox.ts";
-import { parseSpec } from "../sandbox/sandbox-config.ts";
+import { parseSandboxConfig } from "../sandbox/sandbox-config.ts";
 import { createStore, type Store } from "../sandbox/store.ts";
 import { loadConfig } from "./load-config.ts";
 import { openLocalStation } from "./local-parts.ts";
@@ -85,7 +85,7 @@ export async function fakeStationParts(
       startDetached,
       removeSandbox: async (id) => (await fake.open(id)).destroy(),
     });
-  return { local, configSources, guestPath, openStation, openLocal, runtimes, fake: memory, spec: parseSpec };
+  return { local, configSources, guestPath, openStation, openLocal, runtimes, fake: memory, config: parseSandboxConfig };
 }
 
 /**
@@ -102,13 +102,13 @@ function recorded(runtime: Runtime, store: Store): Runtime {
       async fork(options?: ForkOptions) {
         const forked = await sandbox.fork(options);
         const { template, keep, labels, owner } = forked.info;
-        return noted(forked, parseSpec({ template, keep, labels, owner }));
+        return noted(forked, parseSandboxConfig({ template, keep, labels, owner }));
       },
     });
   };
-  const noted = async (sandbox: OwnedSandbox, spec: SandboxConfig): Promise<OwnedSandbox> => {
+  const noted = async (sandbox: OwnedSandbox, sandboxConfig: SandboxConfig): Promise<OwnedSandbox> => {
     const { id, state, createdAt, limits, warnings } = sandbox.info;
-    await store.write({ id, runtime: runtime.name, state, createdAt, spec, limits, warnings, owner: null, details: null });
+    await store.write({ id, runtime: runtime.name, state, createdAt, spec: sandboxConfig, limits, warnings, owner: null, details: null });
     return known(sandbox);
   };
   return Object.assign(Object.create(runtime) as Runtime, {

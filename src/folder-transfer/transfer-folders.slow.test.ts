@@ -232,15 +232,15 @@ describe("a run of a remote station on a local folder", () => {
 });
 
 describe("a sandbox of a remote station on a local folder", () => {
-  const spec = (access: "overlay" | "ro" | "rw") =>
+  const config = (access: "overlay" | "ro" | "rw") =>
     SandboxConfig.parse({ workspace: { kind: "folder", path: folder, access }, keep: true });
 
   test("gets a copy of the folder without its credentials", async () => {
     const home = atHome();
-    await using held = await home.sandboxes.create({ spec: spec("overlay"), guard: { named: true, allowHooks: false, ...hiding } });
+    await using held = await home.sandboxes.create({ spec: config("overlay"), guard: { named: true, allowHooks: false, ...hiding } });
     const { entries } = await held.list("/workspace");
     expect(entries.map(({ name }) => name).sort()).toEqual(["a.txt", "b.txt", "gone.txt"]);
-    await expect(home.sandboxes.create({ spec: spec("rw") })).rejects.toMatchObject({ code: "unsupported" });
+    await expect(home.sandboxes.create({ spec: config("rw") })).rejects.toMatchObject({ code: "unsupported" });
     const mounts = [{ path: folder, target: "/data", access: "rw" as const }];
     await expect(home.sandboxes.create({ spec: SandboxConfig.parse({ mounts }) })).rejects.toMatchObject({ code: "unsupported" });
   });

@@ -114,16 +114,16 @@ function callersSandboxes(sandboxes: SandboxVerbs, options: SendFolder): Sandbox
 }
 
 async function withSentWorkspace(request: CreateSandbox, options: SendFolder & { signal?: AbortSignal }): Promise<CreateSandbox> {
-  const { guard, spec, ...others } = request;
+  const { guard, spec: config, ...others } = request;
   const hiding = guard && rulesOf(guard);
-  const uploadedMounts = await sentMounts(spec.mounts, { ...options, hiding });
+  const uploadedMounts = await sentMounts(config.mounts, { ...options, hiding });
   const plain = {
     ...others,
-    spec: { ...spec, mounts: [] },
+    spec: { ...config, mounts: [] },
     ...defined({ uploadedMounts: uploadedMounts.length > 0 ? uploadedMounts : undefined }),
   };
-  if (spec.workspace.kind !== "folder") return plain;
-  const { path, access } = spec.workspace;
+  if (config.workspace.kind !== "folder") return plain;
+  const { path, access } = config.workspace;
   if (access === "rw") throw notWritable(path);
   const sent: SentFolder = await sendFolder(path, { ...options, hiding, isNamed: guard?.named ?? true, option: "workspace" });
   return { ...plain, spec: { ...plain.spec, workspace: { kind: "empty" } }, uploaded: { ...sent, access } };

@@ -6,7 +6,7 @@ import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import { copyIn, copyOut } from "./copy.ts";
 import { runCommand } from "./run-command.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
-import { parseSpec } from "./sandbox-config.ts";
+import { parseSandboxConfig } from "./sandbox-config.ts";
 import { stageIn, stageOut } from "./stage.ts";
 import { encodeTarHeader, tarEnd } from "./tar/tar-header.ts";
 import { readText, writeText } from "./text.ts";
@@ -15,7 +15,7 @@ let folder: string;
 let sandbox: OwnedSandbox;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "caisson-test-copy-"));
-  sandbox = await createFakeRuntime().create(parseSpec({}));
+  sandbox = await createFakeRuntime().create(parseSandboxConfig({}));
 });
 afterEach(async () => {
   await sandbox.destroy();
@@ -107,7 +107,7 @@ test("stages only for workspaces that are not shared", async () => {
   await writeText(sandbox, "a", "sandbox");
   expect(await stageOut(sandbox, folder)).toMatchObject({ files: 1 });
   expect(await readFile(join(folder, "a"), "utf8")).toBe("sandbox");
-  const overlay = await createFakeRuntime().create(parseSpec({ workspace: { kind: "folder", path: folder } }));
+  const overlay = await createFakeRuntime().create(parseSandboxConfig({ workspace: { kind: "folder", path: folder } }));
   expect(await stageIn(overlay, folder)).toBe(null);
   await writeText(overlay, "a", "overlay");
   expect(await stageOut(overlay, folder)).toMatchObject({ files: 1 });

@@ -12,7 +12,7 @@ import { greet } from "./guest/connection.ts";
 import { createGuestSandbox, type GuestSandboxOptions } from "./guest-sandbox.ts";
 import { runCommand } from "./run-command.ts";
 import { type OwnedSandbox, restricted } from "./sandbox.ts";
-import { parseSpec } from "./sandbox-config.ts";
+import { parseSandboxConfig } from "./sandbox-config.ts";
 import type { Wall } from "./wall.ts";
 
 interface Made {
@@ -36,12 +36,12 @@ async function make(
     onEvent?: () => void;
   } = {},
 ): Promise<Made> {
-  const spec = parseSpec(input);
+  const config = parseSandboxConfig(input);
   const files = new MemoryFiles({ now: Date.now });
   for (const path of ["/workspace", "/elsewhere"]) files.mkdir(path, { parents: true, mode: 0o755, uid: 1000 });
   const machine = new FakeMachine({ files, clock: systemClock, programs: new Map(Object.entries(basicPrograms)) });
   const [inside, outside] = duplexPair();
-  serveGuest(machine, inside, { uid: 1000, rootAllowed: spec.allowRoot });
+  serveGuest(machine, inside, { uid: 1000, rootAllowed: config.allowRoot });
   const connection = await greet({ socket: outside, name: "test", timeoutMs: 60_000 });
   const calls: string[] = [];
   const events: SandboxEvent[] = [];
@@ -58,7 +58,7 @@ async function make(
     ...options.wall,
   };
   const info: SandboxInfo = {
-    ...spec,
+    ...config,
     id: "sb_aaaaaaaaaaaa",
     runtime: "test",
     state: "running",
@@ -71,7 +71,7 @@ async function make(
     events.push(SandboxEvent.parse(event));
     options.onEvent?.();
   };
-  const sandbox = createGuestSandbox({ info, spec, connection, wall, onEvent, ...(options.paths && { paths: options.paths }) });
+  const sandbox = createGuestSandbox({ info, config, connection, wall, onEvent, ...(options.paths && { paths: options.paths }) });
   const result = { sandbox, events, calls, machine, breakConnection: () => outside.destroy() };
   fixtures.push(result);
   return result;

@@ -15,7 +15,7 @@ import type { Wall } from "./wall.ts";
 
 export interface GuestSandboxOptions {
   info: SandboxInfo;
-  spec: SandboxConfig;
+  config: SandboxConfig;
   connection: GuestConnection;
   wall: Wall;
   onEvent?: ((event: SandboxEvent) => void) | undefined;
@@ -35,7 +35,7 @@ export interface GuestSandboxOptions {
  * `await using` destroys it, or releases it if it was created with `keep`.
  */
 export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
-  const { spec, connection, wall } = options;
+  const { config, connection, wall } = options;
   const life = new SandboxLife(options);
   const ready = () => life.checkReady();
   connection.onSilence(() => wall.condition());
@@ -51,7 +51,7 @@ export function createGuestSandbox(options: GuestSandboxOptions): OwnedSandbox {
       files: connection.files,
       check: (callOptions) => {
         ready();
-        checkUser(callOptions.user, spec.allowRoot);
+        checkUser(callOptions.user, config.allowRoot);
       },
       inside: (path) => guestPath(options, resolveSandboxPath(path)),
       fromGuest: options.paths?.fromGuest,
@@ -81,7 +81,7 @@ function guestPath({ paths }: GuestSandboxOptions, absolute: string): string {
 function processCalls(options: GuestSandboxOptions, life: SandboxLife): Pick<OwnedSandbox, "spawn" | "attach" | "forget" | "processes"> {
   const { connection, defaultEnv } = options;
   const { id, limits } = options.info;
-  const spawnRequest = createSpawnRequests({ spec: options.spec, limits, ...(defaultEnv === undefined ? {} : { defaultEnv }) });
+  const spawnRequest = createSpawnRequests({ config: options.config, limits, ...(defaultEnv === undefined ? {} : { defaultEnv }) });
   const observer = (ref: ProcessRef, argv?: readonly string[]) =>
     options.onEvent === undefined ? undefined : observe(id, ref, (event) => life.emit(event), argv);
   return {
@@ -110,7 +110,7 @@ function processCalls(options: GuestSandboxOptions, life: SandboxLife): Pick<Own
 }
 
 function portCalls(
-  { info, spec, connection, sharedNetwork }: GuestSandboxOptions,
+  { info, config, connection, sharedNetwork }: GuestSandboxOptions,
   ready: () => void,
 ): Pick<OwnedSandbox, "connect" | "serve" | "serveTransparent" | "listeners"> {
   return {
@@ -128,7 +128,7 @@ function portCalls(
     async serveTransparent(service) {
       ready();
       for (const port of service.ports) checkPort(port);
-      if (spec.network.mode === "none" || !spec.network.transparent) {
+      if (config.network.mode === "none" || !config.network.transparent) {
         throw new CaissonError("unsupported", `sandbox ${info.id} was created without a transparent network`, {
           hint: "Create a new sandbox with a transparent network.",
         });

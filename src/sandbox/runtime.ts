@@ -113,7 +113,7 @@ export interface Runtime extends AsyncDisposable {
    * a failure or an abort, nothing remains. Throws `invalid` (an invalid workspace or image), `not_found`,
    * `unavailable` (engine dead), `cancelled`.
    */
-  create(spec: SandboxConfig, options?: { signal?: AbortSignal }): Promise<OwnedSandbox>;
+  create(config: SandboxConfig, options?: { signal?: AbortSignal }): Promise<OwnedSandbox>;
   /**
    * Reattaches to a live sandbox that this or another process created. Throws `not_found`, and `lost` or `protocol` if
    * only its remains exist; no other failure has these codes.

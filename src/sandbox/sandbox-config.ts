@@ -7,7 +7,7 @@ import { type SandboxField, sandboxFieldNames } from "../contract/sandbox/sandbo
 import type { ForkOptions } from "./sandbox.ts";
 
 /** Parses a caller's configuration and fills in defaults. Throws `invalid` with what is wrong where. */
-export function parseSpec(input: SandboxConfigInput): SandboxConfig {
+export function parseSandboxConfig(input: SandboxConfigInput): SandboxConfig {
   const parsed = checkValue(SandboxConfig, input);
   if (parsed.success) return parsed.data;
   throw new CaissonError("invalid", `invalid sandbox configuration: ${tellProblems(parsed.problems)}`);
@@ -17,11 +17,11 @@ export function parseSpec(input: SandboxConfigInput): SandboxConfig {
  * Returns the config of a fork. It has no layer, because the snapshot contains the layer's files and two sandboxes must
  * never share a layer. It has no name, because a name belongs to one sandbox.
  */
-export function forkedSpec({ name: _, ...config }: SandboxConfig, { keep = config.keep }: ForkOptions): SandboxConfig {
-  const spec = { ...config, keep };
-  if (spec.workspace.kind !== "folder") return spec;
-  const { layer: __, ...workspace } = spec.workspace;
-  return { ...spec, workspace };
+export function forkConfig({ name: _, ...config }: SandboxConfig, { keep = config.keep }: ForkOptions): SandboxConfig {
+  const fork = { ...config, keep };
+  if (fork.workspace.kind !== "folder") return fork;
+  const { layer: __, ...workspace } = fork.workspace;
+  return { ...fork, workspace };
 }
 
 /** Returns the fields of a config that differ from another one, such as one with all defaults. */
@@ -43,8 +43,8 @@ export function refuseOtherFields(config: SandboxConfig, { runtime, known }: { r
 }
 
 /** Throws `unsupported` for runtimes that store no workspace changes on the host. */
-export function refuseLayer(spec: SandboxConfig, runtime: string): void {
-  if (spec.workspace.kind !== "folder" || spec.workspace.layer === undefined) return;
+export function refuseLayer(sandboxConfig: SandboxConfig, runtime: string): void {
+  if (sandboxConfig.workspace.kind !== "folder" || sandboxConfig.workspace.layer === undefined) return;
   throw new CaissonError("unsupported", `the ${runtime} runtime cannot store a workspace's changes in a host folder`, {
     hint: "Omit the layer and take a snapshot instead.",
   });

@@ -8,7 +8,7 @@ import type { Wall } from "./wall.ts";
 
 interface LifeOptions {
   info: SandboxInfo;
-  spec: SandboxConfig;
+  config: SandboxConfig;
   connection: Pick<GuestConnection, "closed" | "isClosed" | "close">;
   wall: Wall;
   onEvent?: ((event: SandboxEvent) => void) | undefined;
@@ -73,7 +73,7 @@ export class SandboxLife {
       destroy: () => this.#destroyOnce(),
       [Symbol.asyncDispose]: async () => {
         if (this.#released) return;
-        if (this.#options.spec.keep && this.#destroying === null) await this.#release();
+        if (this.#options.config.keep && this.#destroying === null) await this.#release();
         else await this.#destroyOnce();
       },
     };
@@ -107,8 +107,8 @@ export class SandboxLife {
   }
 
   async #release(): Promise<void> {
-    const { info, spec, wall } = this.#options;
-    if (!spec.keep) {
+    const { info, config, wall } = this.#options;
+    if (!config.keep) {
       throw new CaissonError("invalid", `sandbox ${info.id} was not created with keep`, { hint: "Create it with keep: true (--keep)." });
     }
     this.checkThere();

@@ -14,8 +14,8 @@ export function sharedFolders({ workspace, mounts }: Pick<SandboxConfig, "worksp
 }
 
 /** Whether writes inside change a host folder. */
-export function writesToHost(spec: Pick<SandboxConfig, "workspace" | "mounts">): boolean {
-  return sharedFolders(spec).some(({ access }) => access === "rw");
+export function writesToHost(config: Pick<SandboxConfig, "workspace" | "mounts">): boolean {
+  return sharedFolders(config).some(({ access }) => access === "rw");
 }
 
 /** Returns the part of a path below a folder, or null for a path elsewhere and for the folder itself. */

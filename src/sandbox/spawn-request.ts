@@ -38,14 +38,14 @@ export interface SpawnRequest {
  * function throws `invalid` and `denied`.
  */
 export function createSpawnRequests(options: {
-  spec: SandboxConfig;
+  config: SandboxConfig;
   limits: Limits;
   /** The template's variables, which override the built-in ones. */
   defaultEnv?: Readonly<Record<string, string>>;
 }): (spawnOptions: SpawnOptions) => SpawnRequest {
-  const { spec, limits } = options;
-  const base = { ...baseEnv, ...options.defaultEnv, ...spec.env };
-  const rootBase = { ...baseEnv, ...options.defaultEnv, ...rootEnv, ...spec.env };
+  const { config, limits } = options;
+  const base = { ...baseEnv, ...options.defaultEnv, ...config.env };
+  const rootBase = { ...baseEnv, ...options.defaultEnv, ...rootEnv, ...config.env };
   const baseList = envList(base);
   const prefix = `p-${randomBytes(5).toString("hex")}-`;
   let count = 0;
@@ -59,7 +59,7 @@ export function createSpawnRequests(options: {
   return (spawnOptions) => {
     checkArgv(spawnOptions.argv);
     if (spawnOptions.ref !== undefined) checkRef(spawnOptions.ref);
-    checkUser(spawnOptions.user, spec.allowRoot);
+    checkUser(spawnOptions.user, config.allowRoot);
     if (spawnOptions.timeoutMs !== undefined) checkPositive("timeoutMs", spawnOptions.timeoutMs);
     if (spawnOptions.outputBytesMax !== undefined) checkPositive("outputBytesMax", spawnOptions.outputBytesMax);
     if (spawnOptions.pty !== undefined) checkTerminalSize(spawnOptions.pty);
@@ -74,7 +74,7 @@ export function createSpawnRequests(options: {
       cols: spawnOptions.pty?.cols,
       rows: spawnOptions.pty?.rows,
       stdin: spawnOptions.pty !== undefined || spawnOptions.stdin === "pipe",
-      timeoutMs: isUnlimited(spawnOptions, spec) ? undefined : Math.min(spawnOptions.timeoutMs ?? wallClockMs, wallClockMs),
+      timeoutMs: isUnlimited(spawnOptions, config) ? undefined : Math.min(spawnOptions.timeoutMs ?? wallClockMs, wallClockMs),
       outputBytesMax:
         outputBytes === null ? spawnOptions.outputBytesMax : Math.min(spawnOptions.outputBytesMax ?? outputBytes, outputBytes),
       keepLast: spawnOptions.keepLastOutput,

@@ -138,10 +138,10 @@ test("a sandbox without keep is an orphan after its creator died", () => {
 
 test("sweeps a sandbox whose creator died while creating it, even with keep", () => {
   const deadOwner = { ...store.thisProcess(), startTicks: 1 };
-  const spec = SandboxConfig.parse({ keep: true });
-  expect(isToSweep(record({ owner: deadOwner, spec, state: "creating" }))).toBe(true);
-  expect(isToSweep(record({ spec, state: "creating" }))).toBe(false);
-  expect(isToSweep(record({ owner: deadOwner, spec, state: "running" }))).toBe(false);
+  const config = SandboxConfig.parse({ keep: true });
+  expect(isToSweep(record({ owner: deadOwner, spec: config, state: "creating" }))).toBe(true);
+  expect(isToSweep(record({ spec: config, state: "creating" }))).toBe(false);
+  expect(isToSweep(record({ owner: deadOwner, spec: config, state: "running" }))).toBe(false);
   expect(isToSweep(record({ owner: deadOwner, state: "running" }))).toBe(true);
 });
 

@@ -191,8 +191,8 @@ export function isWaiting({ details }: Pick<SandboxRecord, "details">): boolean 
 
 /** Returns the part of a record that users see. */
 export function infoOf(record: SandboxRecord): SandboxInfo {
-  const { id, runtime, state, createdAt, spec, limits, warnings } = record;
-  const { template, workspace, mounts, network, allowRoot, keep, labels, name, owner = LOCAL_OWNER } = spec;
+  const { id, runtime, state, createdAt, spec: config, limits, warnings } = record;
+  const { template, workspace, mounts, network, allowRoot, keep, labels, name, owner = LOCAL_OWNER } = config;
   return {
     id,
     runtime,

@@ -70,7 +70,7 @@ export function createLocalStation(options: LocalStationOptions): LocalStation {
   const queue = createStationQueue({ ...core, drives, model, notice: options.onProgress });
   const endSandboxes = async (run: string) => {
     const { records } = await store.list();
-    for (const { id } of records.filter(({ spec }) => spec.labels[RUN_LABEL] === run)) await options.removeSandbox(id);
+    for (const { id } of records.filter(({ spec: config }) => config.labels[RUN_LABEL] === run)) await options.removeSandbox(id);
   };
   const uploads = createLocalUploads({ ...core, self: () => store.thisProcess(), used: () => usedUploads(core) });
   const sessionWork = {

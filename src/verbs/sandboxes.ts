@@ -38,7 +38,7 @@ export const sandboxes = {
     bodyOptional: true,
     answer: { status: 201, json: SandboxInfo },
     reaches: reachOfSandbox,
-    audited: ({ runtime, spec }: z.output<typeof KeptSandbox>) => ({ runtime: auditName(runtime), name: auditName(spec.name) }),
+    audited: ({ runtime, spec: config }: z.output<typeof KeptSandbox>) => ({ runtime: auditName(runtime), name: auditName(config.name) }),
     scope: "run",
     owned: "by hand",
     summary: "Create a sandbox. It persists until it is removed.",

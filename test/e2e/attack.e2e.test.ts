@@ -56,8 +56,9 @@ describeAttack("docker", {
     const engine = await useDockerEngine();
     return withStateDir(async (stateDir) => {
       await using runtime = createDockerRuntime({ stateDir, guestPath }, { socketPath: engine.socketPath });
-      const spec = { template: { kind: "image" as const, reference: await engine.image("debian") } };
-      return (await runAttacks(networkedForTest(runtime, { stateDir }), { version: "test", stateDir, probePath, spec, more })).verdicts;
+      const config = { template: { kind: "image" as const, reference: await engine.image("debian") } };
+      return (await runAttacks(networkedForTest(runtime, { stateDir }), { version: "test", stateDir, probePath, spec: config, more }))
+        .verdicts;
     });
   },
 });

@@ -75,12 +75,12 @@ describe("a station's streams", () => {
   test("remove a sandbox that is given up during creation before they acknowledge it", async () => {
     const { streams, sandboxes } = client();
     // Differs from the sandboxes that are kept ready.
-    const spec = { labels: { given: "up" }, tmpBytes: 64 * 1024 * 1024 };
+    const config = { labels: { given: "up" }, tmpBytes: 64 * 1024 * 1024 };
     let givenUp = 0;
     for (let afterMs = 2; afterMs < 50; afterMs += 0.5) {
       const stop = new AbortController();
       const timer = setTimeout(() => stop.abort(), afterMs);
-      const held = await streams.createHeld({ spec }, { signal: stop.signal }).catch((error: { code?: string }) => error.code);
+      const held = await streams.createHeld({ spec: config }, { signal: stop.signal }).catch((error: { code?: string }) => error.code);
       clearTimeout(timer);
       if (typeof held === "object") await held.destroy();
       else givenUp += held === "cancelled" ? 1 : 0;

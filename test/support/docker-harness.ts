@@ -26,7 +26,7 @@ export interface DockerHarness {
   readonly events: SandboxEvent[];
   /** Returns another runtime, on the same state folder and engine by default. */
   runtimeWith(options?: DockerRuntimeOptions & { stateDir?: string }): Runtime;
-  specOf(spec?: SandboxConfigInput): SandboxConfig;
+  configOf(config?: SandboxConfigInput): SandboxConfig;
   newFolder(name: string, owner?: number): string;
   docker(...args: string[]): string;
   /** Returns the names of the engine's containers that are sandboxes. */
@@ -66,7 +66,7 @@ export function useDockerHarness(): DockerHarness {
         { socketPath: current.engine.socketPath, ...options },
       );
     },
-    specOf: (spec = {}) => SandboxConfig.parse({ template: { kind: "image", reference: current.image }, ...spec }),
+    configOf: (config = {}) => SandboxConfig.parse({ template: { kind: "image", reference: current.image }, ...config }),
     newFolder(name, owner) {
       const folder = mkdtempSync(join(tmpdir(), `caisson-test-${name}-`));
       folders.push(folder);

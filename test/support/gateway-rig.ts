@@ -26,7 +26,7 @@ export async function openGatewayRig(replies: Record<string, UpstreamReply>, opt
   const events: GatewayEvent[] = [];
   let nextEvent = Promise.withResolvers<void>();
   const gateway = createGateway({
-    spec: { wires: ["anthropic", "openai"] },
+    config: { wires: ["anthropic", "openai"] },
     upstreams: {
       anthropic: { baseUrl: upstream.url, key: async () => CANARY },
       openai: { baseUrl: `${upstream.url}/v1`, key: async () => CANARY },

@@ -6,7 +6,7 @@ import type { Model } from "../../src/agent/model/model.ts";
 import { createScriptedModel, type Script } from "../../src/agent/model/scripted-model.ts";
 import type { RunState } from "../../src/agent/run-state.ts";
 import { AgentDefinition } from "../../src/contract/agent/agent.ts";
-import type { SecretSpec } from "../../src/contract/network/network.ts";
+import type { SecretConfig } from "../../src/contract/network/network.ts";
 import type { Budgets } from "../../src/contract/run/run.ts";
 import type { RunEvent } from "../../src/contract/run/run-event.ts";
 import { type Crashpoint, noCrash } from "../../src/lib/crashpoint.ts";
@@ -84,7 +84,7 @@ export async function createTestStation(options: {
   wrapRuntime?: (runtime: Runtime) => Runtime;
   model?: (name: string) => Promise<Model>;
   /** The secrets in the station's configuration. */
-  secrets?: Readonly<Record<string, SecretSpec>>;
+  secrets?: Readonly<Record<string, SecretConfig>>;
 }): Promise<TestStation> {
   const dir = await mkdtemp(join(memoryFolder(), "caisson-test-station-"));
   const { mkdir, writeFile } = await import("node:fs/promises");

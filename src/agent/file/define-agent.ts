@@ -229,7 +229,7 @@ type SecretTable = Exclude<NonNullable<SandboxBlock["secrets"]>, readonly string
 
 function secretsOf(secrets: SecretTable): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(secrets).map(([name, secret]) => [name, typeof secret === "string" ? parseSecret(`${name}@${secret}`).spec : secret]),
+    Object.entries(secrets).map(([name, secret]) => [name, typeof secret === "string" ? parseSecret(`${name}@${secret}`).config : secret]),
   );
 }
 

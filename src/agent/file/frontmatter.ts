@@ -3,7 +3,7 @@ import { HookCommand, McpServer } from "../../contract/agent/agent.ts";
 import { GuardianAction } from "../../contract/guardian/guardian-config.ts";
 import { PermissionPreset, PermissionRules } from "../../contract/harness/harness.ts";
 import { EnvName } from "../../contract/ids.ts";
-import { GatewaySpec, GatewayWire, SecretSpec } from "../../contract/network/network.ts";
+import { GatewayConfig, GatewayWire, SecretConfig } from "../../contract/network/network.ts";
 import { type FieldText, fieldOptions, limitFieldOptions, type ReadAs } from "../../contract/sandbox/sandbox-field-options.ts";
 import { bytesFrom, durationFrom, numberFrom } from "../../lib/quantity.ts";
 
@@ -64,10 +64,10 @@ const Sandbox = z.strictObject({
     .optional()
     .describe("none, open, registries, or rules such as github.com and 'GET api.github.com/repos'; true is open"),
   secrets: z
-    .union([z.array(EnvName), z.record(EnvName, z.union([z.string(), SecretSpec]))])
+    .union([z.array(EnvName), z.record(EnvName, z.union([z.string(), SecretConfig]))])
     .optional()
     .describe("names of secrets from your configuration; or for each variable its hosts, or all its settings"),
-  gateway: z.union([z.array(GatewayWire), GatewaySpec]).optional(),
+  gateway: z.union([z.array(GatewayWire), GatewayConfig]).optional(),
   env: z.record(EnvName, z.string()).optional(),
   environment: z.record(EnvName, z.string()).optional().describe("the older name of env"),
 });

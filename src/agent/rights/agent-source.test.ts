@@ -28,7 +28,7 @@ const source = () =>
       folders: [join(dir, "work", "agents")],
     },
     trust: trust(),
-    secrets: { TOKEN: parseSecret("TOKEN@api.example.org").spec },
+    secrets: { TOKEN: parseSecret("TOKEN@api.example.org").config },
     limits: {},
     defaults: {},
     onNotice: (line) => notices.push(line),

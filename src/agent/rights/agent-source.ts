@@ -2,7 +2,7 @@ import { relative } from "node:path";
 import type { AgentDefinition } from "../../contract/agent/agent.ts";
 import type { AgentDefaults } from "../../contract/agent/agent-defaults.ts";
 import { CaissonError } from "../../contract/error/error.ts";
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 import { isMachinePath, type UsualBounds } from "../../contract/sandbox/field-rights.ts";
 import { visible } from "../../contract/visible-text.ts";
 import type { AgentPlaces } from "../file/agent-places.ts";
@@ -14,7 +14,7 @@ export interface AgentSourceOptions {
   places: AgentPlaces;
   trust: TrustStore;
   /** The secrets that the user's own configuration defines. */
-  secrets: Readonly<Record<string, SecretSpec>>;
+  secrets: Readonly<Record<string, SecretConfig>>;
   /** The default limits of a sandbox. */
   limits: UsualBounds["limits"];
   /** The configuration's defaults for every agent. */
@@ -44,7 +44,7 @@ export interface LoadOptions {
    * The secrets that an agent may name. Default: those of the configuration. If null, the process that runs the agent
    * looks them up.
    */
-  secrets?: Readonly<Record<string, SecretSpec>> | null;
+  secrets?: Readonly<Record<string, SecretConfig>> | null;
 }
 
 const RIGHTS_SHOWN_MAX = 40;
@@ -143,6 +143,6 @@ function withSecrets(
       },
     );
   }
-  const resolved = Object.fromEntries(wanted.map((name) => [name, options.secrets[name] as SecretSpec]));
+  const resolved = Object.fromEntries(wanted.map((name) => [name, options.secrets[name] as SecretConfig]));
   return { ...definition, sandbox: { ...definition.sandbox, secrets: { ...secrets, ...resolved } } };
 }

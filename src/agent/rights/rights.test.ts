@@ -257,7 +257,7 @@ const definitions = fc
           shmBytes: fc.integer({ min: 2 ** 20, max: 2 ** 28 }),
           env: fc.dictionary(name, text, { maxKeys: 2 }),
           network: fc.constantFrom(...[["none"], ["open"], ["x.org"], ["private h:1"], ["registries"]].map(parsePolicy)),
-          secrets: fc.dictionary(name, fc.constant(parseSecret("A@x.org").spec), { maxKeys: 2 }),
+          secrets: fc.dictionary(name, fc.constant(parseSecret("A@x.org").config), { maxKeys: 2 }),
           secretNames: fc.array(name, { maxLength: 2 }),
           gateway: fc.constantFrom({ wires: ["openai" as const] }),
         },

@@ -26,8 +26,8 @@ export const unusualHandlers: Handlers<Name> = {
     return wants === "events" ? { events: piecesOf(pieces) } : { bytes: patchOf(pieces) };
   },
   async "sandboxes.create"({ station, body, signal }) {
-    const { spec, ...rest } = body;
-    await using held = await station.sandboxes.create({ ...rest, spec: { ...spec, keep: true } }, { signal });
+    const { spec: config, ...rest } = body;
+    await using held = await station.sandboxes.create({ ...rest, spec: { ...config, keep: true } }, { signal });
     return { json: held.info };
   },
   "inside.report": async (call) => ({ json: await call.station.inside.report(sandboxOf(call), call.body) }),

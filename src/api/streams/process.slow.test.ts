@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { useServer } from "../../../test/support/api-station.ts";
 import { tries } from "../../../test/support/thorough.ts";
 import { type Client, connect } from "../../client/connect.ts";
-import { parseSpec } from "../../sandbox/sandbox-config.ts";
+import { parseSandboxConfig } from "../../sandbox/sandbox-config.ts";
 import { block, counted, cuttingProxy, rawSocket, socketClient, streamPrograms } from "./testing-streams.ts";
 
 const { server, token, station } = useServer({ programs: streamPrograms });
@@ -12,7 +12,7 @@ async function client(url = server().status.url): Promise<Client> {
 }
 
 async function sandbox(): Promise<string> {
-  await using held = await station().sandboxes.create({ spec: parseSpec({ keep: true }) });
+  await using held = await station().sandboxes.create({ spec: parseSandboxConfig({ keep: true }) });
   return held.id;
 }
 

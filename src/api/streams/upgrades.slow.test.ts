@@ -6,7 +6,7 @@ import { ownMs } from "../../../test/support/own-time.ts";
 import { tries } from "../../../test/support/thorough.ts";
 import { type StreamName, streamPaths } from "../../contract/api/stream-paths.ts";
 import { streamRoutes } from "../../contract/api/stream-routes.ts";
-import { parseSpec } from "../../sandbox/sandbox-config.ts";
+import { parseSandboxConfig } from "../../sandbox/sandbox-config.ts";
 import { rawSocket, streamPrograms } from "./testing-streams.ts";
 
 const { server, token, station, ask, defects } = useServer({ programs: streamPrograms });
@@ -78,7 +78,7 @@ describe.each(names)("%s", (name) => {
   });
 
   test("ends within a second when its token is revoked", async () => {
-    await using held = await station().sandboxes.create({ spec: parseSpec({ keep: true }) });
+    await using held = await station().sandboxes.create({ spec: parseSandboxConfig({ keep: true }) });
     const process = await held.spawn({ argv: ["echo-server"] });
     const { value } = await process.output[Symbol.asyncIterator]().next();
     const port = String(Buffer.from((value as { data: Uint8Array }).data)).trim();
@@ -98,7 +98,7 @@ describe.each(names)("%s", (name) => {
   });
 
   test("reports what is wrong with its messages", async () => {
-    await using held = await station().sandboxes.create({ spec: parseSpec({ keep: true }) });
+    await using held = await station().sandboxes.create({ spec: parseSandboxConfig({ keep: true }) });
     const as = await token("admin");
     const type = fc.constantFrom("start", "attach", "subscribe", "filter", "taken", "create", "release", "kill", "resize", "signal", "end");
     const nearly = fc.record(
@@ -178,7 +178,7 @@ describe("a WebSocket", () => {
   });
 
   test("finds nothing that belongs to another owner", async () => {
-    await using held = await station().sandboxes.create({ spec: parseSpec({ keep: true }) });
+    await using held = await station().sandboxes.create({ spec: parseSandboxConfig({ keep: true }) });
     const as = (await station().tokens.create({ name: "other", scope: "run", owner: "other" })).token;
     for (const name of ["sandboxes.hold", "processes.stream", "ports.connect"] as const) {
       const raw = rawSocket(server(), pathOf(name, held.id), { as });

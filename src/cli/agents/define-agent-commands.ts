@@ -1,8 +1,8 @@
-import type { OptionSpec } from "../command.ts";
+import type { OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
 
-export const inputOption: OptionSpec = { name: "input", value: "K=V", repeat: true, summary: "Set an input of the agent's template" };
+export const inputOption: OptionDefinition = { name: "input", value: "K=V", repeat: true, summary: "Set an input of the agent's template" };
 
 export const agentCommands = defineCommands([
   {

@@ -1,4 +1,4 @@
-import type { OptionSpec } from "../command.ts";
+import type { OptionDefinition } from "../command.ts";
 import { runOptions } from "../runs/define-run-commands.ts";
 
 /** Options of `run` that make no sense in a conversation at a terminal. */
@@ -8,6 +8,6 @@ const summaries: Readonly<Record<string, string>> = {
   continue: "Continue a run where it stopped (default: this folder's newest)",
 };
 
-export const chatOptions: readonly OptionSpec[] = runOptions
+export const chatOptions: readonly OptionDefinition[] = runOptions
   .filter(({ name }) => !optionsOfRunAlone.has(name))
   .map((option) => ({ ...option, summary: summaries[option.name] ?? option.summary }));

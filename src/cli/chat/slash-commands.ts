@@ -68,10 +68,10 @@ export async function runSlashCommand(slash: SlashContext, input: string): Promi
 function command(name: string): SlashCommand["run"] {
   return async ({ context, conversation }, words) => {
     const run = runOf(conversation);
-    const spec = [...runCommands, undoCommand].find(({ path }) => path.join(" ") === name);
-    if (!spec) throw new CaissonError("internal", `there is no command ${name}`);
-    const runCommand = await spec.load();
-    await runCommand(context, parseArguments(spec, [run, ...words]));
+    const definition = [...runCommands, undoCommand].find(({ path }) => path.join(" ") === name);
+    if (!definition) throw new CaissonError("internal", `there is no command ${name}`);
+    const runCommand = await definition.load();
+    await runCommand(context, parseArguments(definition, [run, ...words]));
   };
 }
 

@@ -27,7 +27,7 @@ export async function runDemo(context: CliContext, args: ParsedArguments): Promi
   try {
     await print(bold(`2  A sandbox (${runtime.name}) over the folder ${folder.workspace}`));
     const began = performance.now();
-    const request = { runtime: runtime.name, spec: specOf(runtime, folder) };
+    const request = { runtime: runtime.name, spec: configOf(runtime, folder) };
     const sandbox = await context.station.sandboxes.create(request, context.interruption);
     const run = quietly(context.tools, sandbox);
     try {
@@ -107,7 +107,7 @@ async function makeFolder(): Promise<DemoFolder> {
 }
 
 /** Sets a memory limit only if the runtime can enforce it: a demo should not fail on a machine without cgroups. */
-function specOf({ capabilities }: RuntimeReport, folder: DemoFolder): SandboxConfig {
+function configOf({ capabilities }: RuntimeReport, folder: DemoFolder): SandboxConfig {
   const access = capabilities?.workspaceAccess.includes("overlay") ? "overlay" : "ro";
   return SandboxConfig.parse({
     workspace: { kind: "folder", path: folder.workspace, access },

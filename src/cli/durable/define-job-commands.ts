@@ -1,4 +1,4 @@
-import type { ArgumentSpec, CommandDefinition, OptionSpec } from "../command.ts";
+import type { ArgumentDefinition, CommandDefinition, OptionDefinition } from "../command.ts";
 import { jsonOption } from "../options/runtime-options.ts";
 import type { JobKind, SharedCommand } from "./job-commands.ts";
 
@@ -6,14 +6,14 @@ interface OwnWords {
   summary: string;
   details?: string;
   /** Default: `--json` alone. */
-  options?: readonly OptionSpec[];
+  options?: readonly OptionDefinition[];
   handlesSignals?: boolean;
   /** Default: the command with the kind's example id. */
   example?: string;
 }
 
 /** The reason for pausing or cancelling, for kinds whose verbs store one. */
-export const reasonOption: OptionSpec = { name: "text", value: "TEXT", summary: "Why" };
+export const reasonOption: OptionDefinition = { name: "text", value: "TEXT", summary: "Why" };
 
 /**
  * Defines the commands that every kind of durable job shares: ls, show, pause, resume, cancel and rm. A kind names its
@@ -27,7 +27,7 @@ export function jobCommands<Name extends SharedCommand, View, Changed, Item>({
   load,
 }: {
   verb: string;
-  argument: ArgumentSpec;
+  argument: ArgumentDefinition;
   exampleId: string;
   commands: Record<Name, OwnWords>;
   load: () => Promise<JobKind<View, Changed, Item>>;

@@ -1,8 +1,8 @@
-import type { OptionSpec } from "../command.ts";
+import type { OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { jsonOption } from "../options/runtime-options.ts";
 
-const yes: OptionSpec = { name: "yes", short: "y", summary: "Do not ask for confirmation" };
+const yes: OptionDefinition = { name: "yes", short: "y", summary: "Do not ask for confirmation" };
 
 /** Commands that show what is stored, and remove, back up or restore it. */
 export const storageCommands = defineCommands([

@@ -1,8 +1,8 @@
-import type { ArgumentSpec } from "../command.ts";
+import type { ArgumentDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
 
-const target: ArgumentSpec = { name: "RUN|SANDBOX", summary: "a run or a sandbox, by id or name", completes: ["sandbox", "run"] };
+const target: ArgumentDefinition = { name: "RUN|SANDBOX", summary: "a run or a sandbox, by id or name", completes: ["sandbox", "run"] };
 
 const commands = () => import("./net-commands.ts");
 

@@ -1,8 +1,8 @@
-import type { ArgumentSpec, OptionSpec } from "../command.ts";
+import type { ArgumentDefinition, OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 
-const json: OptionSpec = { name: "json", summary: "Print JSON lines" };
-const target: ArgumentSpec = { name: "RUN|SANDBOX", summary: "a run or a sandbox, by id or name", completes: ["sandbox", "run"] };
+const json: OptionDefinition = { name: "json", summary: "Print JSON lines" };
+const target: ArgumentDefinition = { name: "RUN|SANDBOX", summary: "a run or a sandbox, by id or name", completes: ["sandbox", "run"] };
 
 export const previewCommands = defineCommands([
   {

@@ -1,6 +1,6 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import { EnvName } from "../../contract/ids.ts";
-import { type GatewaySpec, GatewayWire, type NetworkPolicy, type SecretSpec } from "../../contract/network/network.ts";
+import { type GatewayConfig, GatewayWire, type NetworkPolicy, type SecretConfig } from "../../contract/network/network.ts";
 import { parsePolicy, parseSecret } from "../../contract/network/network-text.ts";
 import { absoluteSecrets } from "../../contract/secret/absolute-secrets.ts";
 import { noHostReached, withSecretHosts } from "../../contract/secret/secret-hosts.ts";
@@ -9,10 +9,10 @@ import { parseCount, parseNumber } from "./option-values.ts";
 
 export interface ParsedNetwork {
   network?: NetworkPolicy;
-  secrets: Record<string, SecretSpec>;
+  secrets: Record<string, SecretConfig>;
   /** Names of secrets that only the station can resolve. */
   secretNames: string[];
-  gateway?: GatewaySpec;
+  gateway?: GatewayConfig;
 }
 
 /**
@@ -21,20 +21,20 @@ export interface ParsedNetwork {
  */
 export function networkFrom(
   args: ParsedArguments,
-  known: { folder: string; secrets: Readonly<Record<string, SecretSpec>> },
+  known: { folder: string; secrets: Readonly<Record<string, SecretConfig>> },
 ): ParsedNetwork {
   const words = args.options("network");
-  const secrets: Record<string, SecretSpec> = {};
+  const secrets: Record<string, SecretConfig> = {};
   const secretNames: string[] = [];
   for (const text of args.options("secret")) {
-    const { name, spec } = secretFrom(text, known.secrets);
+    const { name, config } = secretFrom(text, known.secrets);
     if (!EnvName.safeParse(name).success)
       throw new CaissonError("invalid", `${JSON.stringify(name)} cannot be the name of a secret`, {
         hint: "Use letters, digits and _, as in a variable name.",
       });
     if (Object.hasOwn(secrets, name) || secretNames.includes(name)) throw new CaissonError("invalid", `the secret ${name} is given twice`);
-    if (spec === null) secretNames.push(name);
-    else secrets[name] = spec;
+    if (config === null) secretNames.push(name);
+    else secrets[name] = config;
   }
   const policy = words.length === 0 ? undefined : parsePolicy(words);
   const network = withSecretHosts(policy, secrets);
@@ -49,16 +49,16 @@ export function networkFrom(
 }
 
 /**
- * Parses --secret. `spec` is null for a name that the configuration does not define, because the station may know it.
+ * Parses --secret. Returns a null config for a name that config.json does not define, because the station may know it.
  * Throws `invalid`.
  */
-function secretFrom(text: string, defined: Readonly<Record<string, SecretSpec>>): { name: string; spec: SecretSpec | null } {
+function secretFrom(text: string, defined: Readonly<Record<string, SecretConfig>>): { name: string; config: SecretConfig | null } {
   const name = text.trim();
   if (!EnvName.safeParse(name).success) return parseSecret(text);
-  return { name, spec: (Object.hasOwn(defined, name) ? defined[name] : undefined) ?? null };
+  return { name, config: (Object.hasOwn(defined, name) ? defined[name] : undefined) ?? null };
 }
 
-function gatewayFrom(args: ParsedArguments): GatewaySpec | undefined {
+function gatewayFrom(args: ParsedArguments): GatewayConfig | undefined {
   const wires = args.option("gateway");
   const models = args.option("gateway-models");
   const cost = args.option("gateway-cost");

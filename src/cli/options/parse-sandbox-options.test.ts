@@ -19,14 +19,14 @@ const context = {
   },
   variable: (name: string) => (name === "SET" ? "outside" : undefined),
 } as unknown as CliContext;
-const spec = (...argv: string[]) => {
+const config = (...argv: string[]) => {
   const args = parseArguments(exec, [...argv, "--", "true"]);
   return parseSandboxOptions(context, args, { keep: false, timeoutMs: timeoutFrom(args) }).spec;
 };
 
 describe("sandbox options", () => {
   test("default to a copy-on-write view of the current folder and no network", () => {
-    expect(spec()).toMatchObject({
+    expect(config()).toMatchObject({
       template: { kind: "host" },
       workspace: { kind: "folder", path: "/here", access: "overlay" },
       network: { mode: "none" },
@@ -54,17 +54,17 @@ describe("sandbox options", () => {
     expect(plainSandbox(configured, parseArguments(exec, ["--", "true"]), { keep: false })).toBeNull();
   });
   test("set the size of /tmp and the protected paths", () => {
-    expect(spec("--shm-size", "256m").shmBytes).toBe(2 ** 28);
-    expect(spec("--tmp", "8m", "--read-only-path", "/workspace/a", "--read-only-path", "/etc", "--denied-path", "/opt")).toMatchObject({
+    expect(config("--shm-size", "256m").shmBytes).toBe(2 ** 28);
+    expect(config("--tmp", "8m", "--read-only-path", "/workspace/a", "--read-only-path", "/etc", "--denied-path", "/opt")).toMatchObject({
       tmpBytes: 8 * 2 ** 20,
       readOnlyPaths: ["/workspace/a", "/etc"],
       deniedPaths: ["/opt"],
     });
-    expect(() => spec("--denied-path", "opt")).toThrow("--denied-path must be absolute");
-    expect(() => spec("--tmp", "1k")).toThrow("--tmp must be at least");
+    expect(() => config("--denied-path", "opt")).toThrow("--denied-path must be absolute");
+    expect(() => config("--tmp", "1k")).toThrow("--tmp must be at least");
   });
   test("override the configuration", () => {
-    expect(spec("--pids", "7", "--cpus", "0.5", "--disk", "1g", "--output-max", "1m").limits).toEqual({
+    expect(config("--pids", "7", "--cpus", "0.5", "--disk", "1g", "--output-max", "1m").limits).toEqual({
       pids: 7,
       memoryBytes: 2 ** 30,
       cpus: 0.5,
@@ -73,7 +73,7 @@ describe("sandbox options", () => {
     });
   });
   test("take a secret and its hosts from the configuration if only its name is given", () => {
-    expect(spec("--secret", "KNOWN")).toMatchObject({
+    expect(config("--secret", "KNOWN")).toMatchObject({
       secrets: { KNOWN: { from: { file: "/k" }, hosts: ["api.example.org"] } },
       network: { mode: "allow", rules: [{ host: "api.example.org", ports: [443] }] },
     });
@@ -86,7 +86,7 @@ describe("sandbox options", () => {
     ["/odd:name/dir", "/odd:name/dir", "overlay"],
     ["/trailing:", "/trailing:", "overlay"],
   ])("accept --workspace %s", (text, path, access) => {
-    expect(spec("--workspace", text).workspace).toEqual({ kind: "folder", path, access });
+    expect(config("--workspace", text).workspace).toEqual({ kind: "folder", path, access });
   });
   test.each([
     [["--workspace", ".:rwx"], "invalid"],
@@ -106,39 +106,39 @@ describe("sandbox options", () => {
     [["--gateway-cost", "1"], "invalid"],
     [["--env", "1A=x"], "invalid"],
   ] as const)("reject %j", (argv, code) => {
-    expect(() => spec(...argv)).toThrow(expect.objectContaining({ code }));
+    expect(() => config(...argv)).toThrow(expect.objectContaining({ code }));
   });
   test("set hosts, registries, secrets with their hosts, and model gateways", () => {
-    expect(spec("--network", "registries:npm,github.com", "--network", "transparent").network).toMatchObject({
+    expect(config("--network", "registries:npm,github.com", "--network", "transparent").network).toMatchObject({
       mode: "allow",
       rules: [{ host: "github.com" }],
       registries: ["npm"],
       transparent: true,
     });
-    const { network, secrets } = spec("--secret", "A@api.example.org;from=file:key", "--network", "example.org");
+    const { network, secrets } = config("--secret", "A@api.example.org;from=file:key", "--network", "example.org");
     expect(network).toMatchObject({ mode: "allow", rules: [{ host: "example.org" }, { host: "api.example.org", ports: [443] }] });
     expect(secrets.A?.from).toEqual({ file: expect.stringMatching(/^\/.*\/key$/) });
-    expect(spec("--secret", "A@x.org").network).toMatchObject({ mode: "allow", rules: [{ host: "x.org" }] });
-    expect(spec("--secret", "A@x.org", "--network", "open").network).toMatchObject({ mode: "open", rules: [] });
-    expect(spec("--gateway", "anthropic,openai", "--gateway-cost", "2.5", "--gateway-models", "claude-*").gateway).toEqual({
+    expect(config("--secret", "A@x.org").network).toMatchObject({ mode: "allow", rules: [{ host: "x.org" }] });
+    expect(config("--secret", "A@x.org", "--network", "open").network).toMatchObject({ mode: "open", rules: [] });
+    expect(config("--gateway", "anthropic,openai", "--gateway-cost", "2.5", "--gateway-models", "claude-*").gateway).toEqual({
       wires: ["anthropic", "openai"],
       models: ["claude-*"],
       costUsdMax: 2.5,
     });
   });
   test("set variables, or pass them on if they are set outside", () => {
-    expect(spec("--env", "A=b=c", "--env", "SET", "--env", "UNSET", "--env", "EMPTY=").env).toEqual({
+    expect(config("--env", "A=b=c", "--env", "SET", "--env", "UNSET", "--env", "EMPTY=").env).toEqual({
       A: "b=c",
       SET: "outside",
       EMPTY: "",
     });
   });
   test("resolve an image path in the current folder, but not an image reference", () => {
-    expect(spec("--image", "./rootfs").template).toEqual({ kind: "image", reference: "/here/rootfs" });
-    expect(spec("--image", "docker.io/library/alpine:3").template).toEqual({ kind: "image", reference: "docker.io/library/alpine:3" });
+    expect(config("--image", "./rootfs").template).toEqual({ kind: "image", reference: "/here/rootfs" });
+    expect(config("--image", "docker.io/library/alpine:3").template).toEqual({ kind: "image", reference: "docker.io/library/alpine:3" });
   });
   test("raise the time limit for a longer timeout, and keep it for a shorter one", () => {
-    expect(spec("--timeout", "2h").limits.wallClockMs).toBe(7_200_000);
-    expect(spec("--timeout", "5s").limits.wallClockMs).toBeUndefined();
+    expect(config("--timeout", "2h").limits.wallClockMs).toBe(7_200_000);
+    expect(config("--timeout", "5s").limits.wallClockMs).toBeUndefined();
   });
 });

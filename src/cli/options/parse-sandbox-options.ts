@@ -28,7 +28,7 @@ export function parseSandboxOptions(
   extra: { keep: boolean; labels?: Record<string, string>; timeoutMs?: number | undefined },
 ): CreateSandbox {
   const { limits, secretNames, ...settings } = sandboxSettingsFrom(context, args);
-  const spec = checkOptions(SandboxConfig, {
+  const sandboxConfig = checkOptions(SandboxConfig, {
     template: templateFrom(context, args),
     workspace: workspaceFrom(context, args),
     limits: withTimeout({ ...context.config.limits, ...limits }, extra.timeoutMs),
@@ -38,7 +38,7 @@ export function parseSandboxOptions(
     ...defined({ name: args.option("name") }),
   });
   return {
-    spec,
+    spec: sandboxConfig,
     secretNames,
     guard: guardFrom(context, args),
     ...defined({ runtime: runtimeFrom(args), snapshot: args.option("snapshot") }),

@@ -1,7 +1,7 @@
-import type { OptionSpec } from "../command.ts";
+import type { OptionDefinition } from "../command.ts";
 
 /** Options for /workspace in a new sandbox. */
-export const workspaceOptions: readonly OptionSpec[] = [
+export const workspaceOptions: readonly OptionDefinition[] = [
   {
     name: "workspace",
     short: "w",

@@ -1,8 +1,8 @@
-import type { ArgumentSpec } from "../command.ts";
+import type { ArgumentDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
 
-const runArgument: ArgumentSpec = { name: "RUN", summary: "a run's id, the beginning of it, or its name", completes: ["run"] };
+const runArgument: ArgumentDefinition = { name: "RUN", summary: "a run's id, the beginning of it, or its name", completes: ["run"] };
 
 /** Commands for queued runs, and for runs that a station adopts. */
 export const queueCommands = defineCommands([

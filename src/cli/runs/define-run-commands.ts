@@ -1,5 +1,5 @@
 import { agentCommands, inputOption } from "../agents/define-agent-commands.ts";
-import type { ArgumentSpec, OptionSpec } from "../command.ts";
+import type { ArgumentDefinition, OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { labelsOption, ownerOption, sinceOption } from "../options/list-options.ts";
 import { isolatingRuntimeOption, jsonOption as json } from "../options/runtime-options.ts";
@@ -7,30 +7,30 @@ import { sandboxOptions } from "../options/sandbox-options.ts";
 import { force, sessionCommands, yes } from "../sessions/define-session-commands.ts";
 import { boundOptions } from "./run-bounds.ts";
 
-const noPager: OptionSpec = { name: "no-pager", summary: "Print everything without a pager (CAISSON_PAGER, else PAGER, else less)" };
-const runArgument: ArgumentSpec = {
+const noPager: OptionDefinition = { name: "no-pager", summary: "Print everything without a pager (CAISSON_PAGER, else PAGER, else less)" };
+const runArgument: ArgumentDefinition = {
   name: "RUN",
   summary: "a run's id, an id prefix, or its name; see `caisson ps` (default: this folder's newest)",
   completes: ["run"],
   optional: true,
 };
-const optionalRun: ArgumentSpec = {
+const optionalRun: ArgumentDefinition = {
   name: "RUN",
   summary: "a run or a session, by id or name (default: this folder's newest run)",
   completes: ["run", "session"],
   optional: true,
 };
 
-const workArgument: ArgumentSpec = {
+const workArgument: ArgumentDefinition = {
   name: "RUN",
   summary: "a run, a session or a kept sandbox, by id or name (default: this folder's newest run)",
   optional: true,
   completes: ["run", "session", "sandbox"],
 };
-const noResume: OptionSpec = { name: "no-resume", summary: "Only record it; do not resume a run whose process died" };
+const noResume: OptionDefinition = { name: "no-resume", summary: "Only record it; do not resume a run whose process died" };
 
 /** Options that start or continue a run. */
-export const runOptions: readonly OptionSpec[] = [
+export const runOptions: readonly OptionDefinition[] = [
   {
     name: "continue",
     short: "c",

@@ -9,7 +9,7 @@ import type { CliContext } from "../context.ts";
 import { parseArguments } from "../options/arguments.ts";
 import { textGiven } from "./read-task-text.ts";
 
-const spec = commands.find((command) => command.path.join(" ") === "run") as CommandDefinition;
+const definition = commands.find((command) => command.path.join(" ") === "run") as CommandDefinition;
 let cwd: string;
 beforeAll(async () => {
   cwd = await mkdtemp(join(tmpdir(), "caisson-task-"));
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => rm(cwd, { recursive: true, force: true }));
 
 const readText = (argv: string[], input: (string | Buffer)[] = [], options = { what: "task" as "task" | "message", wordsBefore: 1 }) =>
-  textGiven({ cwd, stdin: Readable.from(input) as unknown as CliContext["stdin"] }, parseArguments(spec, argv), options);
+  textGiven({ cwd, stdin: Readable.from(input) as unknown as CliContext["stdin"] }, parseArguments(definition, argv), options);
 
 describe("reading a task", () => {
   test.each([

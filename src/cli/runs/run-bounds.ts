@@ -1,10 +1,10 @@
 import type { Budgets } from "../../contract/run/run.ts";
 import { defined } from "../../lib/defined.ts";
-import type { OptionSpec, ParsedArguments } from "../command.ts";
+import type { OptionDefinition, ParsedArguments } from "../command.ts";
 import { parseCount, parseDuration, parseNumber } from "../options/option-values.ts";
 
 /** Returns the options that set new limits for an existing run; `what` begins their help. */
-export const boundOptions = (what: string): readonly OptionSpec[] => [
+export const boundOptions = (what: string): readonly OptionDefinition[] => [
   { name: "max-cost", value: "USD", summary: `${what} cost` },
   { name: "max-tokens", value: "N", summary: `${what} tokens` },
   { name: "max-steps", value: "N", summary: `${what} steps` },

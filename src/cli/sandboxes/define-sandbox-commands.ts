@@ -1,4 +1,4 @@
-import type { ArgumentSpec, OptionSpec } from "../command.ts";
+import type { ArgumentDefinition, OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { labelsOption, ownerOption, sinceOption } from "../options/list-options.ts";
 import { jsonOption, runtimeOption } from "../options/runtime-options.ts";
@@ -7,14 +7,14 @@ import { workspaceOptions } from "../options/workspace-options.ts";
 import { imageCommands } from "./define-image-commands.ts";
 
 /** Options for everything about a new sandbox; every command that creates one has them. */
-export const newSandboxOptions: readonly OptionSpec[] = [
+export const newSandboxOptions: readonly OptionDefinition[] = [
   runtimeOption,
   { name: "name", value: "NAME", summary: "Name the sandbox; commands accept the name instead of its id" },
   ...workspaceOptions,
   ...sandboxOptions,
 ];
 
-const processOptions: readonly OptionSpec[] = [
+const processOptions: readonly OptionDefinition[] = [
   {
     name: "sandbox",
     short: "s",
@@ -27,7 +27,7 @@ const processOptions: readonly OptionSpec[] = [
   { name: "keep", summary: "Keep the sandbox afterwards, and print its id on stderr" },
 ];
 
-const sandboxArgument: ArgumentSpec = {
+const sandboxArgument: ArgumentDefinition = {
   name: "SANDBOX",
   summary: "a sandbox's id, an id prefix, or its name; see `caisson sandbox ls`",
   completes: ["sandbox"],

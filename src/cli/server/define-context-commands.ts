@@ -1,10 +1,10 @@
-import type { OptionSpec } from "../command.ts";
+import type { OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 
-const json: OptionSpec = { name: "json", summary: "Print JSON" };
+const json: OptionDefinition = { name: "json", summary: "Print JSON" };
 const name = { name: "NAME", summary: "a context's name; see `caisson context ls`" };
 
-const addressOptions: readonly OptionSpec[] = [
+const addressOptions: readonly OptionDefinition[] = [
   { name: "token-stdin", summary: "Read the token from standard input" },
   { name: "token-file", value: "FILE", summary: "Read the token from a file" },
   { name: "ca-file", value: "FILE", summary: "Trust only these certificates (PEM) for the station" },

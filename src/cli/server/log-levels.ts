@@ -1,8 +1,8 @@
-import type { OptionSpec } from "../command.ts";
+import type { OptionDefinition } from "../command.ts";
 
 export const logLevels = ["error", "warn", "info", "debug", "silent"] as const;
 
-export const logOptions: readonly OptionSpec[] = [
+export const logOptions: readonly OptionDefinition[] = [
   {
     name: "log-format",
     value: "FORMAT",

@@ -13,8 +13,8 @@ const VALUE_BYTES_MAX = 65_536;
 /** `caisson secret set NAME@HOST[;…]` */
 export async function set(context: CliContext, args: ParsedArguments): Promise<number> {
   const [text = ""] = args.positionals;
-  const { name, spec } = parseSecret(text);
-  const { from, ...scope } = spec;
+  const { name, config } = parseSecret(text);
+  const { from, ...scope } = config;
   if (from !== "env") {
     throw new CaissonError("invalid", "a secret that the station stores cannot have a source", {
       hint: "Remove ;from=. The value is read from standard input, or typed at a prompt.",

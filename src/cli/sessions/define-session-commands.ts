@@ -1,11 +1,15 @@
-import type { ArgumentSpec, OptionSpec } from "../command.ts";
+import type { ArgumentDefinition, OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { ownerOption, sinceOption } from "../options/list-options.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
 
-const sessionArgument: ArgumentSpec = { name: "SESSION", summary: "a session's name; see `caisson session ls`", completes: ["session"] };
-export const force: OptionSpec = { name: "force", summary: "Proceed even if a run may still be working in it" };
-export const yes: OptionSpec = { name: "yes", short: "y", summary: "Do not ask, even about unapplied changes" };
+const sessionArgument: ArgumentDefinition = {
+  name: "SESSION",
+  summary: "a session's name; see `caisson session ls`",
+  completes: ["session"],
+};
+export const force: OptionDefinition = { name: "force", summary: "Proceed even if a run may still be working in it" };
+export const yes: OptionDefinition = { name: "yes", short: "y", summary: "Do not ask, even about unapplied changes" };
 
 export const sessionCommands = defineCommands([
   {

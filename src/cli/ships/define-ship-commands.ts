@@ -1,10 +1,10 @@
 import { branchKinds, forgeKinds } from "../../contract/ship/ship-kinds.ts";
-import type { OptionSpec } from "../command.ts";
+import type { OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { jobCommands } from "../durable/define-job-commands.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
 
-const detach: OptionSpec = { name: "detach", short: "d", summary: "Leave it to the running station, and return at once" };
+const detach: OptionDefinition = { name: "detach", short: "d", summary: "Leave it to the running station, and return at once" };
 const ship = { name: "SHIP", summary: "a ship's id or id prefix; see `caisson ship ls`", completes: [] };
 const commands = () => import("./ship-commands.ts");
 

@@ -1,4 +1,4 @@
-import type { ArgumentSpec, OptionSpec } from "../command.ts";
+import type { ArgumentDefinition, OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { jobCommands } from "../durable/define-job-commands.ts";
 import { ownerOption, sinceOption } from "../options/list-options.ts";
@@ -6,7 +6,7 @@ import { jsonOption as json } from "../options/runtime-options.ts";
 import { runOptions } from "../runs/define-run-commands.ts";
 
 const commands = () => import("./spec-commands.ts");
-const spec: ArgumentSpec = { name: "SPEC", summary: "a spec's id, an id prefix, or its name; see `caisson spec ls`" };
+const spec: ArgumentDefinition = { name: "SPEC", summary: "a spec's id, an id prefix, or its name; see `caisson spec ls`" };
 /**
  * Options that the runs of a spec cannot have: a spec has several runs, they are unattended, and the spec owns their
  * workspaces.
@@ -33,15 +33,15 @@ const notOfSpecs = new Set([
 const ofProjects = new Set([
   ...["repo", "branch", "ref", "depth", "submodules", "submodules-from", "ssh-key", "no-workspace", "hide", "show"],
 ]);
-const gates: OptionSpec = {
+const gates: OptionDefinition = {
   name: "gate",
   value: "PHASE",
   repeat: true,
   summary: "Wait for your approval after this phase: requirements, design (default: both), or none",
   choices: ["requirements", "design", "none"],
 };
-const until: OptionSpec = { name: "plan", summary: "Stop after the plan, before any task" };
-const detach: OptionSpec = { name: "detach", short: "d", summary: "Leave it to the station, and return at once" };
+const until: OptionDefinition = { name: "plan", summary: "Stop after the plan, before any task" };
+const detach: OptionDefinition = { name: "detach", short: "d", summary: "Leave it to the station, and return at once" };
 
 const shared = jobCommands({
   verb: "spec",
@@ -101,7 +101,7 @@ export const specCommands = defineCommands([
     arguments: [spec],
     handlesSignals: true,
     examples: ["caisson spec run json", ["caisson spec run json --from design", "rewrite the design and everything after it"]],
-    load: async () => (await import("./spec-run.ts")).runSpec,
+    load: async () => (await import("./spec-run.ts")).runConfig,
   },
   shared.resume,
   shared.ls,

@@ -1,12 +1,12 @@
-import type { ArgumentSpec, OptionSpec } from "../command.ts";
+import type { ArgumentDefinition, OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { jobCommands, reasonOption } from "../durable/define-job-commands.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
 
-const file: ArgumentSpec = { name: "FILE", summary: "a workflow's definition, in YAML or JSON", completes: ["file"] };
-const workflow: ArgumentSpec = { name: "WORKFLOW", summary: "an instance's id or id prefix; see `caisson workflow ls`" };
+const file: ArgumentDefinition = { name: "FILE", summary: "a workflow's definition, in YAML or JSON", completes: ["file"] };
+const workflow: ArgumentDefinition = { name: "WORKFLOW", summary: "an instance's id or id prefix; see `caisson workflow ls`" };
 const commands = () => import("./workflow-commands.ts");
-const jsonLines: OptionSpec = { name: "json", summary: "Print events as JSON lines, and the instance last" };
+const jsonLines: OptionDefinition = { name: "json", summary: "Print events as JSON lines, and the instance last" };
 
 const shared = jobCommands({
   verb: "workflow",

@@ -64,7 +64,7 @@ function runtimeOver({ sandboxes }: Station, fake: Runtime): Runtime {
     name: fake.name,
     capabilities: () => fake.capabilities(),
     probe: () => fake.probe(),
-    create: async (spec, options) => owned(await sandboxes.create({ spec, runtime: fake.name }, options), sandboxes),
+    create: async (config, options) => owned(await sandboxes.create({ spec: config, runtime: fake.name }, options), sandboxes),
     open: async (id) => owned(await sandboxes.hold(id), sandboxes),
     list,
     async sweep() {

@@ -7,20 +7,20 @@ import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 const server = useServer();
 const { station } = server;
 
-const spec = (config: Parameters<typeof SandboxConfig.parse>[0] = {}) => ({ spec: SandboxConfig.parse(config) });
+const requestWith = (config: Parameters<typeof SandboxConfig.parse>[0] = {}) => ({ spec: SandboxConfig.parse(config) });
 const text = async (bytes: AsyncIterable<Uint8Array>) => Buffer.concat(await all(bytes)).toString();
 
 const tests: VerbTests<"sandboxes" | "images" | "networks"> = {
   sandboxes: {
     async create(reached) {
-      const sandbox = await reached.sandboxes.create(spec({ labels: { for: "a test" } }));
+      const sandbox = await reached.sandboxes.create(requestWith({ labels: { for: "a test" } }));
       expect(sandbox.info).toMatchObject({ id: sandbox.id, labels: { for: "a test" }, keep: false });
       await sandbox.release();
       expect((await reached.sandboxes.list()).sandboxes).toEqual([]);
-      await expect(reached.sandboxes.create({ ...spec(), runtime: "none-such" })).rejects.toMatchObject({ code: "invalid" });
+      await expect(reached.sandboxes.create({ ...requestWith(), runtime: "none-such" })).rejects.toMatchObject({ code: "invalid" });
     },
     async hold(reached) {
-      const sandbox = await reached.sandboxes.create(spec({ keep: true, name: "mine" }));
+      const sandbox = await reached.sandboxes.create(requestWith({ keep: true, name: "mine" }));
       await sandbox.release();
       const held = await reached.sandboxes.hold("mine");
       await held.release();
@@ -29,19 +29,19 @@ const tests: VerbTests<"sandboxes" | "images" | "networks"> = {
       await expect(reached.sandboxes.hold("sb_aaaaaaaaaaaa")).rejects.toMatchObject({ code: "not_found" });
     },
     async get(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       expect(await reached.sandboxes.get(sandbox.id)).toMatchObject({ id: sandbox.id, runtime: "fake" });
     },
     async list(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       expect((await reached.sandboxes.list({ sweep: false })).sandboxes.map(({ id }) => id)).toEqual([sandbox.id]);
     },
     async changedFiles(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       expect(await reached.sandboxes.changedFiles(sandbox.id)).toBeNull();
     },
     async label(reached) {
-      await using sandbox = await reached.sandboxes.create(spec({ labels: { for: "a test", team: "walls" } }));
+      await using sandbox = await reached.sandboxes.create(requestWith({ labels: { for: "a test", team: "walls" } }));
       const { id } = sandbox;
       expect(await reached.sandboxes.label(id, { team: "floors", for: null })).toMatchObject({ id, labels: { team: "floors" } });
       expect((await reached.sandboxes.get(id)).labels).toEqual({ team: "floors" });
@@ -52,29 +52,29 @@ const tests: VerbTests<"sandboxes" | "images" | "networks"> = {
       await expect(reached.sandboxes.label("sb_aaaaaaaaaaaa", { a: "b" })).rejects.toMatchObject({ code: "not_found" });
     },
     async stats(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       expect(await reached.sandboxes.stats(sandbox.id)).toHaveProperty("memoryBytes");
     },
     async pause(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       await expect(reached.sandboxes.pause(sandbox.id)).rejects.toMatchObject({ code: "unsupported" });
     },
     async resume(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       await reached.sandboxes.resume(sandbox.id);
     },
     async snapshot(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       expect(await reached.sandboxes.snapshot(sandbox.id, { name: "kept" })).toMatchObject({ name: "kept", sandbox: sandbox.id });
     },
     async fork(reached) {
-      const sandbox = await reached.sandboxes.create(spec({ keep: true }));
+      const sandbox = await reached.sandboxes.create(requestWith({ keep: true }));
       expect((await reached.sandboxes.fork(sandbox.id)).id).not.toBe(sandbox.id);
       await sandbox.destroy();
       expect(await sandbox.closed).toEqual({ why: "destroyed" });
     },
     async remove(reached) {
-      const sandbox = await reached.sandboxes.create(spec({ keep: true }));
+      const sandbox = await reached.sandboxes.create(requestWith({ keep: true }));
       await reached.sandboxes.remove(sandbox.id);
       await expect(reached.sandboxes.get(sandbox.id)).rejects.toMatchObject({ code: "not_found" });
     },
@@ -102,21 +102,21 @@ const tests: VerbTests<"sandboxes" | "images" | "networks"> = {
   },
   networks: {
     async show(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       expect(await reached.networks.show(sandbox.id)).toEqual(await station().networks.show(sandbox.id));
     },
     async change(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       await expect(reached.networks.change(sandbox.id, { how: "set", policy: { mode: "none" }, by: "test" })).rejects.toMatchObject({
         code: "unsupported",
       });
     },
     async revoke(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       await expect(reached.networks.revoke(sandbox.id, { secret: "KEY" })).rejects.toMatchObject({ code: "unsupported" });
     },
     async log(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       expect(await all(reached.networks.log(sandbox.id))).toEqual([]);
     },
     keepPreview: "the fake runtime serves nothing; the station's own tests do",
@@ -128,7 +128,7 @@ const tests: VerbTests<"sandboxes" | "images" | "networks"> = {
     },
     preview: "as `forward`, whose connections are the same",
     async forward(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       const refused: unknown[] = [];
       await using forward = await reached.networks.forward(sandbox.id, { port: 81 }, { onRefused: (error) => refused.push(error) });
       const socket = connectTcp(forward.view.listenPort, "127.0.0.1");
@@ -136,11 +136,11 @@ const tests: VerbTests<"sandboxes" | "images" | "networks"> = {
       expect(refused).toEqual([expect.objectContaining({ code: "unavailable" })]);
     },
     async ports(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       expect(await reached.networks.ports(sandbox.id)).toEqual([]);
     },
     async watchPorts(reached) {
-      const sandbox = await reached.sandboxes.create(spec());
+      const sandbox = await reached.sandboxes.create(requestWith());
       const watching = all(reached.networks.watchPorts(sandbox.id, { signal: AbortSignal.timeout(100) }));
       expect(await watching).toEqual([]);
       await sandbox.destroy();
@@ -153,7 +153,7 @@ describeEachWay(server, tests);
 describeEachWay(server, {
   "a held sandbox": {
     async "files go in and out as they are"(reached) {
-      await using sandbox = await reached.sandboxes.create(spec());
+      await using sandbox = await reached.sandboxes.create(requestWith());
       async function* pieces() {
         yield Buffer.from("from ");
         yield Buffer.alloc(0);

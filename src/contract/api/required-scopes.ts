@@ -212,7 +212,8 @@ type KeptSandbox = Omit<CreateSandbox, "spec"> & { spec: Omit<CreateSandbox["spe
 
 export const reachOfSandbox = (request: KeptSandbox): string[] => collectReach(sandbox, request);
 /** Ignores `keep`, which does not affect what the sandbox can reach. */
-export const reachOfHeld = ({ spec: { keep: _, ...spec }, ...request }: CreateSandbox): string[] => reachOfSandbox({ ...request, spec });
+export const reachOfHeld = ({ spec: { keep: _, ...sandboxConfig }, ...request }: CreateSandbox): string[] =>
+  reachOfSandbox({ ...request, spec: sandboxConfig });
 export const reachOfRun = (request: StartRun): string[] => collectReach(run, request);
 export const reachOfWorkflow = (request: StartWorkflow): string[] => collectReach(workflow, request);
 export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => collectReach(continued, request);

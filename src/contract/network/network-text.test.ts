@@ -70,7 +70,7 @@ describe("secrets in text form", () => {
   test("parse settings", () => {
     expect(parseSecret("GITHUB_TOKEN@api.github.com,github.com;from=env:GH;methods=GET|POST;git")).toEqual({
       name: "GITHUB_TOKEN",
-      spec: {
+      config: {
         from: { env: "GH" },
         hosts: ["api.github.com", "github.com"],
         ports: [443],
@@ -78,9 +78,12 @@ describe("secrets in text form", () => {
         git: { username: "x-access-token" },
       },
     });
-    expect(parseSecret("K@h.org;from=file:/run/k;header=X-Api-Key").spec).toMatchObject({ from: { file: "/run/k" }, header: "x-api-key" });
-    expect(parseSecret("K@h.org;from=command:pass show k").spec.from).toEqual({ command: ["pass", "show", "k"] });
-    expect(parseSecret("K@h.org").spec.from).toBe("env");
+    expect(parseSecret("K@h.org;from=file:/run/k;header=X-Api-Key").config).toMatchObject({
+      from: { file: "/run/k" },
+      header: "x-api-key",
+    });
+    expect(parseSecret("K@h.org;from=command:pass show k").config.from).toEqual({ command: ["pass", "show", "k"] });
+    expect(parseSecret("K@h.org").config.from).toBe("env");
   });
   test.each(["K", "@h.org", "K@", "K@h.org;nonsense", "K@h.org;from=cloud:x", "K@not a host"])("%s is rejected", (text) => {
     expect(() => parseSecret(text)).toThrow(expect.objectContaining({ code: "invalid", hint: expect.stringContaining("NAME@HOST") }));

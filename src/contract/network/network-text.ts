@@ -1,6 +1,6 @@
 import { CaissonError } from "../error/error.ts";
 import { checkValue, tellProblems } from "../error/plain-problems.ts";
-import { NetworkPolicy, NetworkRule, RegistryName, SecretSpec } from "./network.ts";
+import { NetworkPolicy, NetworkRule, RegistryName, SecretConfig } from "./network.ts";
 
 /**
  * Parses and formats networks as users write them on a command line or in an agent file. All errors are `invalid`, with
@@ -127,7 +127,7 @@ const SECRET_HINT =
   "Write NAME@HOST[,HOST…], then any of ;from=env:NAME ;from=file:PATH ;from=command:PROGRAM … ;header=NAME ;methods=GET|POST ;paths=/a|/b ;ports=443 ;git or ;git=USER.";
 
 /** Parses `NAME@HOST[,HOST…][;setting…]`; see the hint. */
-export function parseSecret(text: string): { name: string; spec: SecretSpec } {
+export function parseSecret(text: string): { name: string; config: SecretConfig } {
   const [head = "", ...settings] = text.split(";").map((part) => part.trim());
   const at = head.indexOf("@");
   const fail = (why: string) => new CaissonError("invalid", `${JSON.stringify(text)} is not a secret: ${why}`, { hint: SECRET_HINT });
@@ -149,8 +149,8 @@ export function parseSecret(text: string): { name: string; spec: SecretSpec } {
     else if (key === "git") fields.git = value === "" ? {} : { username: value };
     else throw fail(`unknown setting ${JSON.stringify(key)}`);
   }
-  const parsed = checkValue(SecretSpec, fields);
-  if (parsed.success) return { name: head.slice(0, at), spec: parsed.data };
+  const parsed = checkValue(SecretConfig, fields);
+  if (parsed.success) return { name: head.slice(0, at), config: parsed.data };
   throw fail(tellProblems(parsed.problems, (path) => secretParts[String(path[0])] ?? path.join(".")));
 }
 

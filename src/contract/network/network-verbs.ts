@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { SandboxId } from "../ids.ts";
-import { GatewaySpec, HostPattern, NetworkPolicy, Port } from "./network.ts";
+import { GatewayConfig, HostPattern, NetworkPolicy, Port } from "./network.ts";
 
 /**
  * Arguments and answers of the station's verbs for networks. A network is identified by the id of its sandbox, or of
@@ -11,7 +11,7 @@ export const NetworkView = z.object({
   sandbox: SandboxId,
   policy: NetworkPolicy,
   secrets: z.array(z.object({ name: z.string(), hosts: z.array(HostPattern), revoked: z.boolean() })),
-  gateway: GatewaySpec.nullable(),
+  gateway: GatewayConfig.nullable(),
   /** The process that serves its connections; null if nothing serves them. */
   servedBy: z.int().nullable(),
 });

@@ -111,8 +111,8 @@ export const secretScope = () => ({
  * A secret that stays outside. Inside, a variable of its name contains a placeholder; the value is inserted in requests
  * to the named hosts, over verified TLS only.
  */
-export const SecretSpec = z.lazy(() => z.strictObject({ from: SecretSource.default("env"), ...secretScope() }));
-export type SecretSpec = z.infer<typeof SecretSpec>;
+export const SecretConfig = z.lazy(() => z.strictObject({ from: SecretSource.default("env"), ...secretScope() }));
+export type SecretConfig = z.infer<typeof SecretConfig>;
 
 /** A configured secret, with the owners that may use it; `*` for all. */
 export const ConfiguredSecret = z.lazy(() =>
@@ -125,7 +125,7 @@ export const ConfiguredSecret = z.lazy(() =>
 export type ConfiguredSecret = z.infer<typeof ConfiguredSecret>;
 
 /** Returns the configured secrets that an owner may use. */
-export function secretsForOwner(secrets: Readonly<Record<string, ConfiguredSecret>>, owner: Owner): Record<string, SecretSpec> {
+export function secretsForOwner(secrets: Readonly<Record<string, ConfiguredSecret>>, owner: Owner): Record<string, SecretConfig> {
   const usable = Object.entries(secrets).filter(([, { owners }]) => owners === "*" || owners.includes(owner));
   return Object.fromEntries(usable.map(([name, { owners: _, ...secret }]) => [name, secret]));
 }
@@ -134,7 +134,7 @@ export const GatewayWire = z.enum(["anthropic", "openai"]);
 export type GatewayWire = z.infer<typeof GatewayWire>;
 
 /** Model access for programs inside without a key: the host has the key, and counts and records calls. */
-export const GatewaySpec = z.lazy(() =>
+export const GatewayConfig = z.lazy(() =>
   z.strictObject({
     wires: z.array(GatewayWire).min(1).max(10).default(["anthropic", "openai"]),
     /** Patterns of the allowed models, with `*` for any characters; absent: all. */
@@ -144,4 +144,4 @@ export const GatewaySpec = z.lazy(() =>
     tokensMax: z.int().positive().optional(),
   }),
 );
-export type GatewaySpec = z.infer<typeof GatewaySpec>;
+export type GatewayConfig = z.infer<typeof GatewayConfig>;

@@ -1,7 +1,7 @@
 import { defaultLimits } from "../defaults/default-limits.ts";
 import type { HarnessSettings, PermissionRules } from "../harness/harness.ts";
 import { parseImageReference } from "../image/image-reference.ts";
-import type { GatewaySpec, NetworkPolicy, SecretSpec } from "../network/network.ts";
+import type { GatewayConfig, NetworkPolicy, SecretConfig } from "../network/network.ts";
 import { showRule } from "../network/network-text.ts";
 import { visible, visibleWords } from "../visible-text.ts";
 
@@ -85,13 +85,13 @@ export const rightOfPolicy: RightJudge<NetworkPolicy> = (policy) => {
   ];
 };
 
-export const rightOfSecrets: RightJudge<Record<string, SecretSpec>> = (secrets) =>
+export const rightOfSecrets: RightJudge<Record<string, SecretConfig>> = (secrets) =>
   Object.entries(secrets).map(([name, { from, hosts }]) => {
     const source = from === "env" ? `the variable ${name}` : visibleWords(Object.entries(from).flat(2));
     return { text: `use the secret ${name}, from ${source}, for ${visible(hosts.join(", "))}`, field: name, never: NO_SECRET_SOURCE };
   });
 
-export const rightOfGateway: RightJudge<GatewaySpec> = ({ wires, models, costUsdMax, tokensMax }) => {
+export const rightOfGateway: RightJudge<GatewayConfig> = ({ wires, models, costUsdMax, tokensMax }) => {
   const bounds = [
     models === undefined ? "any model" : visible(models.join(", ")),
     costUsdMax === undefined ? "" : `at most $${costUsdMax}`,

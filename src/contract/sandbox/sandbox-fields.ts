@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ENV_CHARACTERS_MAX, PATH_CHARACTERS_MAX, PathText, recordOf, SECRETS_MAX } from "../bounded.ts";
 import { EnvName, SnapshotId } from "../ids.ts";
 import { ImageText } from "../image/image-text.ts";
-import { GatewaySpec, NetworkPolicy, SecretSpec } from "../network/network.ts";
+import { GatewayConfig, NetworkPolicy, SecretConfig } from "../network/network.ts";
 import { FolderOrigin, UploadId } from "../upload/upload.ts";
 import { visible } from "../visible-text.ts";
 import { FolderGuard } from "../workspace/workspace-guard.ts";
@@ -136,8 +136,8 @@ export const sandboxFields = {
   }),
   network: field({ schema: NetworkPolicy, reach: reachOfPolicy, right: rightOfPolicy }),
   /** Secrets by the name of the variable that holds the placeholder inside. */
-  secrets: field({ schema: recordOf(EnvName, SecretSpec, SECRETS_MAX), reach: reachOfSecrets, right: rightOfSecrets }),
-  gateway: field({ schema: GatewaySpec, reach: staysInside, right: rightOfGateway }),
+  secrets: field({ schema: recordOf(EnvName, SecretConfig, SECRETS_MAX), reach: reachOfSecrets, right: rightOfSecrets }),
+  gateway: field({ schema: GatewayConfig, reach: staysInside, right: rightOfGateway }),
   /**
    * Whether programs inside can reach the station with the sandbox's own token: to report events, receive messages,
    * send heartbeats and store files, and nothing else.

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
-import type { SecretSpec } from "../network/network.ts";
+import type { SecretConfig } from "../network/network.ts";
 
 /** Returns the secrets with absolute file paths: the process that serves them later has another working folder. */
-export function absoluteSecrets<Secret extends SecretSpec>(
+export function absoluteSecrets<Secret extends SecretConfig>(
   secrets: Readonly<Record<string, Secret>>,
   folder: string,
 ): Record<string, Secret> {

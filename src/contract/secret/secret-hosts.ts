@@ -1,6 +1,6 @@
 import { CaissonError } from "../error/error.ts";
 import { allowMore } from "../network/change-policy.ts";
-import { type NetworkPolicy, NetworkRule, type SecretSpec } from "../network/network.ts";
+import { type NetworkPolicy, NetworkRule, type SecretConfig } from "../network/network.ts";
 
 /**
  * Returns the policy extended by the hosts of the secrets, since a secret is useless if its host is unreachable. Throws
@@ -8,7 +8,7 @@ import { type NetworkPolicy, NetworkRule, type SecretSpec } from "../network/net
  */
 export function withSecretHosts(
   policy: NetworkPolicy | undefined,
-  secrets: Readonly<Record<string, SecretSpec>>,
+  secrets: Readonly<Record<string, SecretConfig>>,
 ): NetworkPolicy | undefined {
   const rules = Object.values(secrets).flatMap(({ hosts, ports }) => hosts.map((host) => NetworkRule.parse({ host, ports })));
   if (rules.length === 0) return policy;

@@ -1,4 +1,4 @@
-import { SecretSpec } from "../../contract/network/network.ts";
+import { SecretConfig } from "../../contract/network/network.ts";
 import { createSecretBook, type SecretBook } from "../secrets/secret-book.ts";
 import { createEgressRig, type EgressRig } from "./testing-egress.ts";
 
@@ -36,11 +36,11 @@ export async function createSecretRig(): Promise<SecretRig> {
     response.end(answer.body);
   });
   const useAt = (at: number) => {
-    const spec = SecretSpec.parse({ hosts: ["site.test"], ports: [at], methods: ["GET"], paths: ["/api"] });
+    const config = SecretConfig.parse({ hosts: ["site.test"], ports: [at], methods: ["GET"], paths: ["/api"] });
     const placeholders = secrets.placeholders === undefined ? {} : { placeholders: { ...secrets.placeholders } };
     Object.assign(
       secrets,
-      createSecretBook({ specs: { TOKEN: spec }, env: { TOKEN: SECRET_VALUE }, runCommand: async () => "", ...placeholders }),
+      createSecretBook({ configs: { TOKEN: config }, env: { TOKEN: SECRET_VALUE }, runCommand: async () => "", ...placeholders }),
     );
   };
   useAt(port);

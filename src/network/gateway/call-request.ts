@@ -32,7 +32,7 @@ interface ReadCallOptions {
   route: Route;
   bodies: BodyReader;
   deadline: CallDeadline;
-  gateway: Pick<GatewayOptions, "spec" | "hostedTools">;
+  gateway: Pick<GatewayOptions, "config" | "hostedTools">;
   heard: (call: { model: string; asked: string }) => void;
 }
 
@@ -62,7 +62,7 @@ function checkedCall(read: ReadBody, options: ReadCallOptions): CallRequest {
   const model = askedModel(route, body, undefined);
   const prompt = route.kind === "free" ? "" : askedText(body);
   options.heard({ model, asked: prompt });
-  askedModel(route, body, gateway.spec.models);
+  askedModel(route, body, gateway.config.models);
   if (!gateway.hostedTools?.()) refuseReach(route, body);
   if (body.background === true) {
     throw new CaissonError("invalid", "background responses cannot be metered", { hint: 'Leave out "background".' });

@@ -94,7 +94,7 @@ async function perform(call: Call): Promise<void> {
   const { bodies } = setting;
   using modelRequest =
     route.method === "GET"
-      ? callWithoutBody(route, options.spec.models)
+      ? callWithoutBody(route, options.config.models)
       : await readCall({ request: call.request, route, bodies, deadline, gateway: options, heard: noteWords });
   deadline.suspend();
   if (route.kind !== "free") call.reservation = await setting.ledger.reserve(amountOf(call, modelRequest), deadline.signal);
@@ -110,9 +110,9 @@ async function perform(call: Call): Promise<void> {
  * has no key for it.
  */
 function upstreamFor({ setting, route }: Call): GatewayUpstream {
-  const { spec, upstreams } = setting.options;
-  if (!spec.wires.includes(route.wire)) {
-    throw new CaissonError("not_found", `this sandbox's gateway does not speak ${route.wire}; it speaks ${spec.wires.join(", ")}`);
+  const { config: gatewayConfig, upstreams } = setting.options;
+  if (!gatewayConfig.wires.includes(route.wire)) {
+    throw new CaissonError("not_found", `this sandbox's gateway does not speak ${route.wire}; it speaks ${gatewayConfig.wires.join(", ")}`);
   }
   const upstream = upstreams[route.wire];
   if (upstream) return upstream;
@@ -184,8 +184,8 @@ async function pass(call: Call, modelRequest: CallRequest, answer: IncomingMessa
     answer.destroy();
     throw new CaissonError("protocol", `cannot pass on the answer of the model's server: status ${status}, encoding ${coding}`);
   }
-  if (route.path === "/models" && options.spec.models) {
-    return await passModels({ ...passing, patterns: options.spec.models, bytesMax: limits.answerBytesMax });
+  if (route.path === "/models" && options.config.models) {
+    return await passModels({ ...passing, patterns: options.config.models, bytesMax: limits.answerBytesMax });
   }
   const streamed = isStreamed(answer);
   const withoutUsageChunk = modelRequest.withoutUsageChunk && streamed;

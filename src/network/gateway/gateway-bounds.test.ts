@@ -35,7 +35,7 @@ const someTurns = async () => {
 
 describe("allowed models", () => {
   test("must match a pattern, with or without the wire, fallbacks included", async () => {
-    await using rig = await openGatewayRig(replies, { spec: { wires: ["anthropic", "openai"], models: ["priced-*", "openai/o*"] } });
+    await using rig = await openGatewayRig(replies, { config: { wires: ["anthropic", "openai"], models: ["priced-*", "openai/o*"] } });
     expect((await rig.post(MESSAGES, ask())).status).toBe(200);
     expect((await rig.post(CHAT, ask({ model: "o3" }))).status).toBe(200);
     const other = await rig.post(MESSAGES, ask({ model: "o3" }));
@@ -71,7 +71,10 @@ describe("a limit on cost or tokens", () => {
     ["cost", { costUsdMax: 100 }, "$100.0000; the gateway's limit is $100"],
     ["tokens", { tokensMax: 60 }, "60 tokens; the gateway's limit is 60"],
   ])("refuses calls above the %s limit with a status that no client retries", async (_name, bound, words) => {
-    await using rig = await openGatewayRig(replies, { spec: { wires: [...wires], ...bound }, howToRaise: "Run caisson again with more." });
+    await using rig = await openGatewayRig(replies, {
+      config: { wires: [...wires], ...bound },
+      howToRaise: "Run caisson again with more.",
+    });
     // Ten input and twenty output tokens each: thirty tokens, fifty dollars.
     for (let i = 0; i < 2; i++) await (await rig.post(MESSAGES, ask())).text();
     const one = await rig.post(MESSAGES, ask());
@@ -97,7 +100,7 @@ describe("a limit on cost or tokens", () => {
 
   test("includes what the log counted before, and the run's own budget", async () => {
     await using before = await openGatewayRig(replies, {
-      spec: { wires: [...wires], tokensMax: 60 },
+      config: { wires: [...wires], tokensMax: 60 },
       spent: () => ({ costUsd: 0, tokens: 60 }),
     });
     expect((await before.post(MESSAGES, ask())).status).toBe(400);
@@ -110,14 +113,14 @@ describe("a limit on cost or tokens", () => {
   });
 
   test("refuses a model of unknown price if cost is limited", async () => {
-    await using rig = await openGatewayRig(replies, { spec: { wires: [...wires], costUsdMax: 100 } });
+    await using rig = await openGatewayRig(replies, { config: { wires: [...wires], costUsdMax: 100 } });
     const answer = await rig.post(MESSAGES, ask({ model: "claude-x" }));
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining("price of claude-x is not known")]);
   });
 
   test("makes parallel calls wait for the budget that earlier ones may still use", async () => {
     const upstream = held();
-    await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { spec: { wires: [...wires], tokensMax: 100 } });
+    await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { config: { wires: [...wires], tokensMax: 100 } });
     // Each call may use about sixty tokens and uses thirty. The third waits for the first two, and the fifth finds the
     // limit reached.
     const answers = [1, 2, 3, 4, 5].map(() => rig.post(MESSAGES, ask({ max_tokens: 55 })));
@@ -240,7 +243,7 @@ describe("recorded calls", () => {
   test("are limited in rate if they cost nothing", async () => {
     await using rig = await openGatewayRig(replies, {
       limits: { freeEventsPerMinute: 3 },
-      spec: { wires: ["anthropic"], models: ["priced-*"] },
+      config: { wires: ["anthropic"], models: ["priced-*"] },
     });
     for (let i = 0; i < 5; i++) await rig.post(MESSAGES, ask({ model: "other" }));
     expect(rig.events).toHaveLength(3);

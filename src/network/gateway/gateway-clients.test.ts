@@ -85,7 +85,7 @@ describe.each(Object.entries(clients))("%s", (_name, { path, model }) => {
 
   test("understands a refusal by the gateway and does not retry it", async () => {
     await using rig = await openGatewayRig(replies, {
-      spec: { wires: ["anthropic", "openai"], tokensMax: 1 },
+      config: { wires: ["anthropic", "openai"], tokensMax: 1 },
       spent: () => ({ costUsd: 0, tokens: 5 }),
     });
     const refused = await Promise.resolve(model(rig.url).doGenerate({ prompt })).catch((error: unknown) => error);

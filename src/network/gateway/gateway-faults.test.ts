@@ -107,7 +107,7 @@ describe("upstream faults", () => {
         "/v1/models": (response) => void response.writeHead(200).end("<html>"),
         "/v1/messages": (response) => void response.writeHead(200, { "content-encoding": "gzip" }).end("x"),
       },
-      { spec: { wires: ["anthropic"], models: ["priced-*"] } },
+      { config: { wires: ["anthropic"], models: ["priced-*"] } },
     );
     expect((await fetch(`${rig.url}/anthropic/v1/models`)).status).toBe(502);
     expect((await rig.post(MESSAGES, claude())).status).toBe(502);

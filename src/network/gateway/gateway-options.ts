@@ -2,7 +2,7 @@ import type http from "node:http";
 import type https from "node:https";
 import type { z } from "zod";
 import type { Usage } from "../../contract/model/usage.ts";
-import type { GatewaySpec, GatewayWire } from "../../contract/network/network.ts";
+import type { GatewayConfig, GatewayWire } from "../../contract/network/network.ts";
 import type { GatewayCalled } from "../../contract/network/network-event.ts";
 import type { InboundConnection } from "../../sandbox/sandbox.ts";
 
@@ -86,7 +86,7 @@ export const gatewayLimits: GatewayLimits = {
 };
 
 export interface GatewayOptions {
-  spec: GatewaySpec;
+  config: GatewayConfig;
   upstreams: Partial<Record<GatewayWire, GatewayUpstream>>;
   /**
    * The sandbox's spending according to its log. The log may lag behind this gateway's calls, which the gateway counts

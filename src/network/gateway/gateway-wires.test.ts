@@ -76,7 +76,7 @@ describe("anthropic", () => {
     const models = { data: [{ id: "claude-x" }, { id: "other" }], has_more: false };
     await using rig = await openGatewayRig(
       { "/v1/messages/count_tokens": sendJson(200, { input_tokens: 12 }), "/v1/models": sendJson(200, models) },
-      { spec: { wires: ["anthropic"], models: ["claude-*"] } },
+      { config: { wires: ["anthropic"], models: ["claude-*"] } },
     );
     const counted = await rig.post("/anthropic/v1/messages/count_tokens", claude());
     expect(await counted.json()).toEqual({ input_tokens: 12 });
@@ -187,7 +187,7 @@ describe("the endpoints", () => {
   });
 
   test("refuse a wire that is off or that the host has no key for", async () => {
-    await using rig = await openGatewayRig({}, { spec: { wires: ["openai"] }, upstreams: {} });
+    await using rig = await openGatewayRig({}, { config: { wires: ["openai"] }, upstreams: {} });
     expect((await rig.post("/anthropic/v1/messages", claude())).status).toBe(404);
     const keyless = await rig.post("/openai/v1/chat/completions", gpt());
     expect([keyless.status, await keyless.json()]).toMatchObject([

@@ -87,15 +87,15 @@ async function answer({ setting, request, response, closing }: Request): Promise
   response.writeHead(refusal.status, refusal.headers).end(refusal.body);
 }
 
-function about({ spec, upstreams }: GatewayOptions): string {
-  const there = spec.wires.filter((wire) => upstreams[wire]);
+function about({ config, upstreams }: GatewayOptions): string {
+  const there = config.wires.filter((wire) => upstreams[wire]);
   const base = `http://127.0.0.1:${GATEWAY_PORT}`;
   return [
     "Caisson's model gateway. The host holds the keys, and meters and records every call. Any key that you send is ignored.",
     there.includes("anthropic") ? `ANTHROPIC_BASE_URL=${base}/anthropic` : "",
     there.includes("openai") ? `OPENAI_BASE_URL=${base}/openai/v1` : "",
     there.length === 0 ? "The host has no key for any provider." : "",
-    `Models: ${spec.models?.join(", ") ?? "all"}.`,
+    `Models: ${config.models?.join(", ") ?? "all"}.`,
     "",
   ]
     .filter((line, index) => line !== "" || index === 5)

@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error/error.ts";
-import type { GatewaySpec } from "../../contract/network/network.ts";
+import type { GatewayConfig } from "../../contract/network/network.ts";
 import { waitTurn } from "./call-slots.ts";
 import type { GatewayOptions } from "./gateway-options.ts";
 
@@ -34,7 +34,7 @@ interface Bound {
 
 /** Tracks the amounts spent and reserved. */
 export function createLedger(
-  options: Pick<GatewayOptions, "spent" | "budget" | "howToRaise"> & { spec: GatewaySpec; waitingMs: number },
+  options: Pick<GatewayOptions, "spent" | "budget" | "howToRaise"> & { config: GatewayConfig; waitingMs: number },
 ): Ledger {
   const before = options.spent();
   const own: Amount = { costUsd: 0, tokens: 0 };
@@ -47,7 +47,7 @@ export function createLedger(
     return { costUsd: Math.max(logged.costUsd, before.costUsd + own.costUsd), tokens: Math.max(logged.tokens, before.tokens + own.tokens) };
   };
   const bounds = (): Bound[] => {
-    const { costUsdMax, tokensMax } = options.spec;
+    const { costUsdMax, tokensMax } = options.config;
     const now = sumSpent();
     const left = options.budget?.() ?? { costUsdLeft: null, tokensLeft: null };
     const list: Bound[] = [];
@@ -91,7 +91,7 @@ export function createLedger(
   };
   return {
     check,
-    costIsBounded: () => options.spec.costUsdMax !== undefined || (options.budget?.().costUsdLeft ?? null) !== null,
+    costIsBounded: () => options.config.costUsdMax !== undefined || (options.budget?.().costUsdLeft ?? null) !== null,
     async reserve(amount, signal) {
       const now = waiting.size === 0 ? ready(amount)() : null;
       return now ?? (await waitTurn({ waiting, signal, timeoutMs: options.waitingMs, ready: ready(amount) }));

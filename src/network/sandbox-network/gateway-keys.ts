@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error/error.ts";
-import type { GatewaySpec, GatewayWire } from "../../contract/network/network.ts";
+import type { GatewayConfig, GatewayWire } from "../../contract/network/network.ts";
 import type { GatewayUpstream } from "../gateway/gateway-options.ts";
 import type { NetworkHost } from "../network-host.ts";
 
@@ -11,8 +11,8 @@ type KeyHost = Pick<NetworkHost, "variable" | "settings">;
  * Throws `unauthenticated` for a gateway to a provider without a key, and names the variable: otherwise a program
  * inside would only notice with its first call.
  */
-export function checkGatewayKeys(spec: GatewaySpec | undefined, host: KeyHost): void {
-  const missing = spec?.wires.find((wire) => upstreamOf(wire, host).length === 0);
+export function checkGatewayKeys(gatewayConfig: GatewayConfig | undefined, host: KeyHost): void {
+  const missing = gatewayConfig?.wires.find((wire) => upstreamOf(wire, host).length === 0);
   if (missing === undefined) return;
   throw new CaissonError("unauthenticated", `the gateway to ${missing} has no key`, {
     hint: `Set ${keyVariables[missing]}, or network.gateway.${missing} in config.json for a server that needs no key.`,

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import type { GatewaySpec } from "../../contract/network/network.ts";
+import type { GatewayConfig } from "../../contract/network/network.ts";
 import type { InboundConnection } from "../../sandbox/sandbox.ts";
 import type { Emit } from "../egress/egress-options.ts";
 import { createGateway } from "../gateway/gateway.ts";
@@ -18,7 +18,7 @@ const SPENT_NAME = "gateway-spent.json";
  */
 export function createLazyGateway(options: {
   folder: string;
-  spec: () => GatewaySpec | null;
+  config: () => GatewayConfig | null;
   host: NetworkHost;
   upstreamCa: readonly string[];
   redact: (text: string) => string;
@@ -28,11 +28,11 @@ export function createLazyGateway(options: {
   howToRaise: string;
 }): Gateway {
   const { folder, host } = options;
-  let gateway: { of: GatewaySpec; serves: Gateway } | null = null;
-  const make = (spec: GatewaySpec) =>
+  let gateway: { of: GatewayConfig; serves: Gateway } | null = null;
+  const make = (config: GatewayConfig) =>
     createGateway({
-      spec,
-      upstreams: Object.fromEntries(spec.wires.flatMap((wire) => upstreamOf(wire, host).map((upstream) => [wire, upstream]))),
+      config,
+      upstreams: Object.fromEntries(config.wires.flatMap((wire) => upstreamOf(wire, host).map((upstream) => [wire, upstream]))),
       // Provider-side features would bypass the rules. An open network has no rules.
       hostedTools: options.hostedTools,
       spent: () => readSpent(folder),
@@ -56,12 +56,12 @@ export function createLazyGateway(options: {
     });
   return {
     handle(connection: InboundConnection) {
-      const spec = options.spec();
-      if (spec === null) return void connection.stream.destroy();
-      if (gateway?.of !== spec) {
+      const config = options.config();
+      if (config === null) return void connection.stream.destroy();
+      if (gateway?.of !== config) {
         // Also ends the calls that are still in progress in the old gateway.
         void gateway?.serves.close();
-        gateway = { of: spec, serves: make(spec) };
+        gateway = { of: config, serves: make(config) };
       }
       gateway.serves.handle(connection);
     },

@@ -36,8 +36,8 @@ const noNetwork: NetworkState = {
 };
 
 /** Returns null for a configuration that requests nothing from a network. */
-export function firstState(spec: Pick<SandboxConfig, "network" | "secrets" | "gateway" | "stationAccess">): NetworkState | null {
-  const { network, secrets, gateway, stationAccess } = spec;
+export function firstState(config: Pick<SandboxConfig, "network" | "secrets" | "gateway" | "stationAccess">): NetworkState | null {
+  const { network, secrets, gateway, stationAccess } = config;
   if (network.mode === "none" && Object.keys(secrets).length === 0 && gateway === undefined && !stationAccess) return null;
   return { ...noNetwork, policy: network, secrets, gateway: gateway ?? null, stationAccess };
 }

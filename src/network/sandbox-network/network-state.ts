@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error/error.ts";
 import { EnvName } from "../../contract/ids.ts";
-import { GatewaySpec, NetworkPolicy, SecretSpec } from "../../contract/network/network.ts";
+import { GatewayConfig, NetworkPolicy, SecretConfig } from "../../contract/network/network.ts";
 import { ABSENT, ifErrno, ignore, isErrno } from "../../lib/failures.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { watchFolder } from "./watch-folder.ts";
@@ -14,8 +14,8 @@ import { watchFolder } from "./watch-folder.ts";
  */
 export const NetworkState = z.object({
   policy: NetworkPolicy,
-  secrets: z.record(EnvName, SecretSpec),
-  gateway: GatewaySpec.nullable(),
+  secrets: z.record(EnvName, SecretConfig),
+  gateway: GatewayConfig.nullable(),
   /** Whether programs inside may reach the station, with the sandbox's own token. */
   stationAccess: z.boolean().default(false),
   revoked: z.array(EnvName),

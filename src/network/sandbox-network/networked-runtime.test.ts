@@ -19,7 +19,7 @@ import { PROXY_PORT } from "../sandbox-setup/ports.ts";
 import { becomeKeeper, createServingMark, servedBy } from "./serving.ts";
 
 const VALUE = "canary-5f2a90c1d7";
-const spec = SandboxConfig.parse({
+const config = SandboxConfig.parse({
   keep: true,
   network: { mode: "allow" },
   secrets: { KEY: { from: "env", hosts: ["api.example.com"] } },
@@ -65,7 +65,7 @@ describe("two handles of one sandbox in one process", () => {
   const tellsValue = { argv: ["echo", "-n", VALUE] };
 
   test.each(["release", "asyncDispose"] as const)("closing one by %s keeps the other's redaction and serving", async (how) => {
-    const first = await runtime.create(spec);
+    const first = await runtime.create(config);
     const second = await runtime.open(first.id);
     await runCommand(second, tellsValue);
     await (how === "release" ? second.release() : second[Symbol.asyncDispose]());
@@ -84,7 +84,7 @@ describe("two handles of one sandbox in one process", () => {
   });
 
   test("hand the network over only when both have been released", async () => {
-    const first = await runtime.create(spec);
+    const first = await runtime.create(config);
     const second = await runtime.open(first.id, { serveNetwork: true });
     await first.release();
     expect(keepersStarted).toBe(0);
@@ -97,7 +97,7 @@ describe("two handles of one sandbox in one process", () => {
   });
 
   test("leave no serving process after both are destroyed", async () => {
-    const first = await runtime.create(spec);
+    const first = await runtime.create(config);
     const second = await runtime.open(first.id, { serveNetwork: true });
     await second.destroy();
     await first.destroy();
@@ -105,7 +105,7 @@ describe("two handles of one sandbox in one process", () => {
   });
 
   test("redact output even for a handle that only attaches", async () => {
-    const first = await runtime.create(spec);
+    const first = await runtime.create(config);
     const { ref } = await first.spawn({ argv: ["sh", "-c", `echo ${VALUE}; sleep 100`] });
     const second = await runtime.open(first.id);
     const attached = await second.attach(ref);
@@ -121,10 +121,10 @@ function recorded(fake: FakeRuntime, stateDir: string): Runtime {
   const store = createStore({ stateDir });
   return {
     ...fake,
-    async create(spec, options) {
-      const sandbox = await fake.create(spec, options);
+    async create(config, options) {
+      const sandbox = await fake.create(config, options);
       const { id, runtime, state, createdAt, limits, warnings } = sandbox.info;
-      await store.write({ id, runtime, state, createdAt, limits, warnings, spec: spec, owner: null, details: null });
+      await store.write({ id, runtime, state, createdAt, limits, warnings, spec: config, owner: null, details: null });
       makeInsideFolder(store.dir(id));
       return sandbox;
     },

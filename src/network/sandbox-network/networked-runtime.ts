@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error/error.ts";
-import type { GatewaySpec } from "../../contract/network/network.ts";
+import type { GatewayConfig } from "../../contract/network/network.ts";
 import type { SandboxInfo } from "../../contract/sandbox/sandbox.ts";
 import { ignore } from "../../lib/failures.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
@@ -39,12 +39,12 @@ export function addNetworking(runtime: Runtime, host: NetworkHost): Runtime {
   };
   return {
     ...runtime,
-    async create(spec, options) {
-      checkGatewayKeys(spec.gateway, host);
-      const inner = await runtime.create(spec, options);
+    async create(config, options) {
+      checkGatewayKeys(config.gateway, host);
+      const inner = await runtime.create(config, options);
       // Without isolation, home is the user's own, where we must not write.
-      if (spec.gateway !== undefined && (await capabilities()).isolation > 0) await seedOrDestroy(inner, spec.gateway);
-      return hold(inner, { first: firstState(spec), own: new Set(Object.keys(spec.env)) });
+      if (config.gateway !== undefined && (await capabilities()).isolation > 0) await seedOrDestroy(inner, config.gateway);
+      return hold(inner, { first: firstState(config), own: new Set(Object.keys(config.env)) });
     },
     async open(id, options) {
       const inner = await runtime.open(id);
@@ -61,7 +61,7 @@ export function addNetworking(runtime: Runtime, host: NetworkHost): Runtime {
   };
 }
 
-async function seedOrDestroy(sandbox: OwnedSandbox, gateway: GatewaySpec): Promise<void> {
+async function seedOrDestroy(sandbox: OwnedSandbox, gateway: GatewayConfig): Promise<void> {
   const { seedAgents } = await import("./seed-agents.ts");
   try {
     await seedAgents(sandbox, gateway);

@@ -12,7 +12,7 @@ export function secretsOf(
     from === "env" ? [name] : typeof from === "object" && "env" in from ? [from.env] : [],
   );
   return createSecretBook({
-    specs: state.secrets,
+    configs: state.secrets,
     placeholders: state.placeholders,
     revoked: state.revoked,
     env: Object.fromEntries(names.map((name) => [name, host.variable(name)])),

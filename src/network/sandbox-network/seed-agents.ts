@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { CaissonError } from "../../contract/error/error.ts";
-import type { GatewaySpec } from "../../contract/network/network.ts";
+import type { GatewayConfig } from "../../contract/network/network.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { agentSeeds } from "../sandbox-setup/agent-seeds.ts";
 
@@ -8,8 +8,8 @@ import { agentSeeds } from "../sandbox-setup/agent-seeds.ts";
 const HOME_INSIDE = "/home/user";
 
 /** Writes what agents need for a first start. Existing files, from an image or a kept home, stay unchanged. */
-export async function seedAgents(sandbox: Pick<Sandbox, "writeFile">, spec: GatewaySpec | undefined): Promise<void> {
-  const seeds = spec?.wires.flatMap((wire) => agentSeeds[wire]) ?? [];
+export async function seedAgents(sandbox: Pick<Sandbox, "writeFile">, config: GatewayConfig | undefined): Promise<void> {
+  const seeds = config?.wires.flatMap((wire) => agentSeeds[wire]) ?? [];
   for (const { path, text } of seeds) {
     try {
       await sandbox.writeFile(join(HOME_INSIDE, path), Buffer.from(text), { how: "create", parents: true, mode: 0o600 });

@@ -69,7 +69,7 @@ export async function serveNetwork(options: ServeOptions): Promise<ServedNetwork
   });
   const gateway = createLazyGateway({
     folder,
-    spec: () => state.gateway,
+    config: () => state.gateway,
     host,
     upstreamCa,
     redact: redactor.text,

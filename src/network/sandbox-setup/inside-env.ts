@@ -1,4 +1,4 @@
-import type { GatewaySpec, GatewayWire, NetworkPolicy, SecretSpec } from "../../contract/network/network.ts";
+import type { GatewayConfig, GatewayWire, NetworkPolicy, SecretConfig } from "../../contract/network/network.ts";
 import { gitCredentialEnv } from "../secrets/git-credential.ts";
 import { insidePath } from "./inside-paths.ts";
 import { GATEWAY_PORT, PROXY_PORT } from "./ports.ts";
@@ -10,8 +10,8 @@ const NOT_BY_PROXY = "localhost,127.0.0.1,::1";
 export interface InsideEnvOptions {
   policy: NetworkPolicy;
   placeholders: Readonly<Record<string, string>>;
-  secrets: Readonly<Record<string, SecretSpec>>;
-  gateway: GatewaySpec | undefined;
+  secrets: Readonly<Record<string, SecretConfig>>;
+  gateway: GatewayConfig | undefined;
   mirrorEnv: Readonly<Record<string, string>>;
 }
 

@@ -1,18 +1,18 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { SecretSpec } from "../../contract/network/network.ts";
+import { SecretConfig } from "../../contract/network/network.ts";
 import { gitCredentialConfig, gitCredentialEnv } from "./git-credential.ts";
 
 const run = promisify(execFile);
 
-function gitSecret(hosts: string[], more: Record<string, unknown> = {}): SecretSpec {
-  return SecretSpec.parse({ hosts, git: {}, ...more });
+function gitSecret(hosts: string[], more: Record<string, unknown> = {}): SecretConfig {
+  return SecretConfig.parse({ hosts, git: {}, ...more });
 }
 
 /** Returns what git would send to this URL, or null if it has nothing and would have to ask a person. */
-async function filled(url: string, specs: Record<string, SecretSpec>, more: Record<string, string> = {}): Promise<string | null> {
-  const placeholders = Object.fromEntries(Object.keys(specs).map((name) => [name, `placeholder-of-${name}`]));
+async function filled(url: string, configs: Record<string, SecretConfig>, more: Record<string, string> = {}): Promise<string | null> {
+  const placeholders = Object.fromEntries(Object.keys(configs).map((name) => [name, `placeholder-of-${name}`]));
   const env = {
     PATH: process.env.PATH,
     HOME: "/nonexistent",
@@ -20,7 +20,7 @@ async function filled(url: string, specs: Record<string, SecretSpec>, more: Reco
     GIT_TERMINAL_PROMPT: "0",
     GIT_ASKPASS: "/bin/false",
     ...placeholders,
-    ...gitCredentialEnv(specs, placeholders),
+    ...gitCredentialEnv(configs, placeholders),
     ...more,
   };
   const child = run("git", ["credential", "fill"], { env });
@@ -53,8 +53,8 @@ test.each([
 });
 
 test("gives git the first of a host's git secrets", async () => {
-  const specs = { A: SecretSpec.parse({ hosts: ["x.com"] }), B: gitSecret(["x.com"]), C: gitSecret(["x.com"]) };
-  expect(await filled("https://x.com/", specs)).toBe("x-access-token:placeholder-of-B");
+  const configs = { A: SecretConfig.parse({ hosts: ["x.com"] }), B: gitSecret(["x.com"]), C: gitSecret(["x.com"]) };
+  expect(await filled("https://x.com/", configs)).toBe("x-access-token:placeholder-of-B");
 });
 
 test("gives git nothing if the variable was emptied", async () => {
@@ -62,7 +62,7 @@ test("gives git nothing if the variable was emptied", async () => {
 });
 
 test("sets no variables without a git secret, and never exposes a placeholder", () => {
-  expect(gitCredentialEnv({ A: SecretSpec.parse({ hosts: ["x.com"] }) }, { A: "placeholder" })).toEqual({});
+  expect(gitCredentialEnv({ A: SecretConfig.parse({ hosts: ["x.com"] }) }, { A: "placeholder" })).toEqual({});
   expect(gitCredentialEnv({ A: gitSecret(["x.com"]) }, {})).toEqual({});
   expect(JSON.stringify(gitCredentialEnv({ A: gitSecret(["x.com"]) }, { A: "placeholder" }))).not.toContain("placeholder");
 });
@@ -72,6 +72,6 @@ test("disables earlier helpers, which could store the placeholder", () => {
 });
 
 test("rejects a username with a line break", () => {
-  const specs = { A: gitSecret(["x.com"], { git: { username: "a\npassword=b" } }) };
-  expect(() => gitCredentialEnv(specs, { A: "placeholder" })).toThrowError(expect.objectContaining({ code: "invalid" }));
+  const configs = { A: gitSecret(["x.com"], { git: { username: "a\npassword=b" } }) };
+  expect(() => gitCredentialEnv(configs, { A: "placeholder" })).toThrowError(expect.objectContaining({ code: "invalid" }));
 });

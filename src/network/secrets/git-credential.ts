@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { CaissonError } from "../../contract/error/error.ts";
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 
 /** In git's patterns, a star matches one label; in ours, any number of labels. */
 const LABELS_BELOW_MAX = 4;
@@ -12,22 +12,22 @@ const HTTPS_PORT = 443;
  * carry.
  */
 export function gitCredentialEnv(
-  specs: Readonly<Record<string, SecretSpec>>,
+  configs: Readonly<Record<string, SecretConfig>>,
   placeholders: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  return gitConfigEnv(gitCredentialConfig(specs, placeholders));
+  return gitConfigEnv(gitCredentialConfig(configs, placeholders));
 }
 
 /** Returns settings of git as keys and values, in the order that git needs. */
 export function gitCredentialConfig(
-  specs: Readonly<Record<string, SecretSpec>>,
+  configs: Readonly<Record<string, SecretConfig>>,
   placeholders: Readonly<Record<string, string>>,
 ): (readonly [string, string])[] {
   const helpers = new Map<string, string[]>();
-  for (const [name, spec] of Object.entries(specs)) {
-    if (spec.git === undefined || !Object.hasOwn(placeholders, name)) continue;
-    const helper = helperFor(name, spec.git.username);
-    for (const url of urlsOf(spec)) helpers.set(url, [...(helpers.get(url) ?? []), helper]);
+  for (const [name, secretConfig] of Object.entries(configs)) {
+    if (secretConfig.git === undefined || !Object.hasOwn(placeholders, name)) continue;
+    const helper = helperFor(name, secretConfig.git.username);
+    for (const url of urlsOf(secretConfig)) helpers.set(url, [...(helpers.get(url) ?? []), helper]);
   }
   return [...helpers].flatMap(([url, all]) => [
     // An empty helper disables the earlier ones, such as one that would store the placeholder.
@@ -55,7 +55,7 @@ function helperFor(name: string, username: string): string {
   return `!f() { test "$1" = get && test -n "$${name}" && printf 'username=%s\\npassword=%s\\n' ${quoted} "$${name}"; }; f`;
 }
 
-function urlsOf({ hosts, ports }: SecretSpec): string[] {
+function urlsOf({ hosts, ports }: SecretConfig): string[] {
   return hosts.flatMap((host) =>
     ports.flatMap((port) => {
       const end = port === HTTPS_PORT ? "" : `:${port}`;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SecretSpec } from "../../contract/network/network.ts";
+import { SecretConfig } from "../../contract/network/network.ts";
 import type { EgressSecrets } from "../egress/egress-options.ts";
 import type { RequestHead } from "../http/head.ts";
 import { createSecretBook, type RunSecretCommand, type SecretBook, type SecretDestination } from "./secret-book.ts";
@@ -7,11 +7,11 @@ import { createSecretBook, type RunSecretCommand, type SecretBook, type SecretDe
 const token = "ghp_Zx81kQpW0vT5yLr7Nc2Md9Hs4Jg6Fb3A";
 
 function bookOf(
-  specs: Record<string, unknown>,
+  configs: Record<string, unknown>,
   options: { env?: Record<string, string>; runCommand?: RunSecretCommand; revoked?: string[] } = {},
 ): SecretBook {
   return createSecretBook({
-    specs: Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, SecretSpec.parse(spec)])),
+    configs: Object.fromEntries(Object.entries(configs).map(([name, config]) => [name, SecretConfig.parse(config)])),
     env: options.env ?? { TOKEN: token, OTHER: "other-value-0123456789" },
     runCommand: options.runCommand ?? (async () => ""),
     revoked: options.revoked ?? [],
@@ -168,16 +168,16 @@ test("stays revoked, and needs no value then", async () => {
 });
 
 test("has placeholders in the shape of their secrets, in every process", async () => {
-  const specs = { TOKEN: { hosts: ["a.com"] }, OTHER: { from: { command: ["x"] }, hosts: ["a.com"] } };
+  const configs = { TOKEN: { hosts: ["a.com"] }, OTHER: { from: { command: ["x"] }, hosts: ["a.com"] } };
   const runCommand = async () => "sk-live-0123456789abcdef0123456789abcdef\n";
-  const early = bookOf(specs, { env: { TOKEN: token }, runCommand });
+  const early = bookOf(configs, { env: { TOKEN: token }, runCommand });
   expect(early.placeholders.TOKEN).toMatch(/^ghp_[A-Za-z0-9]{32}$/);
   expect(early.placeholders.OTHER).toMatch(/^caisson_/);
-  const late = bookOf(specs, { env: { TOKEN: token }, runCommand });
+  const late = bookOf(configs, { env: { TOKEN: token }, runCommand });
   await late.check();
   expect(late.placeholders.OTHER).toMatch(/^sk-live-[0-9a-f]{32}$/);
-  const parsed = Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, SecretSpec.parse(spec)]));
-  const again = createSecretBook({ specs: parsed, placeholders: { ...late.placeholders }, env: {}, runCommand });
+  const parsed = Object.fromEntries(Object.entries(configs).map(([name, config]) => [name, SecretConfig.parse(config)]));
+  const again = createSecretBook({ configs: parsed, placeholders: { ...late.placeholders }, env: {}, runCommand });
   expect(again.placeholders).toEqual(late.placeholders);
 });
 
@@ -185,7 +185,7 @@ test("uses a changed value of another length, and redacts it", async () => {
   const values = ["first-value-of-some-length", "second-value"];
   let now = 0;
   const book = createSecretBook({
-    specs: { TOKEN: SecretSpec.parse({ from: { command: ["x"] }, hosts: ["api.example.com"] }) },
+    configs: { TOKEN: SecretConfig.parse({ from: { command: ["x"] }, hosts: ["api.example.com"] }) },
     env: {},
     runCommand: async () => values.shift() ?? "",
     now: () => now,

@@ -1,6 +1,6 @@
 import type { Transform } from "node:stream";
 import { CaissonError } from "../../contract/error/error.ts";
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 import type { RequestHead, ResponseHead } from "../http/head.ts";
 import { createAnswerRedactor } from "./answer-redactor.ts";
 import { createInjection } from "./inject-secrets.ts";
@@ -20,7 +20,7 @@ export type ReadSecretFile = (path: string, limits: { bytesMax: number }) => Pro
 export type RunSecretCommand = (argv: readonly string[], limits: { timeoutMs: number; bytesMax: number }) => Promise<string>;
 
 export interface SecretBookOptions {
-  specs: Readonly<Record<string, SecretSpec>>;
+  configs: Readonly<Record<string, SecretConfig>>;
   /** The stored placeholders of a reopened sandbox. Missing ones are created. */
   placeholders?: Readonly<Record<string, string>>;
   env: Readonly<Record<string, string | undefined>>;
@@ -103,11 +103,11 @@ const REDACTORS_MAX = 64;
 
 /** Throws `invalid` for malformed stored placeholders. */
 export function createSecretBook(options: SecretBookOptions): SecretBook {
-  const { specs, env, runCommand, readFile = readSecretFile, warn = () => {}, now = Date.now } = options;
-  const names = Object.keys(specs);
-  const values = createSecretValues({ specs, env, readFile, runCommand, warn, now });
+  const { configs, env, runCommand, readFile = readSecretFile, warn = () => {}, now = Date.now } = options;
+  const names = Object.keys(configs);
+  const values = createSecretValues({ configs, env, readFile, runCommand, warn, now });
   const placeholders = createPlaceholders({ names, stored: options.placeholders ?? {}, peek: values.peek });
-  const scopes = new Map(Object.entries(specs).map(([name, spec]) => [name, createSecretScope(spec)]));
+  const scopes = new Map(Object.entries(configs).map(([name, config]) => [name, createSecretScope(config)]));
   const revoked = new Set(options.revoked);
   const listeners = new Set<(name: string) => void>();
   const redactor = createRedactor({
@@ -130,7 +130,7 @@ export function createSecretBook(options: SecretBookOptions): SecretBook {
     inject: createInjection({ placeholders: placeholders.all, scopes, usableValue }),
     answerRedactor: answerRedactors(values, placeholders.all),
     revoke(name) {
-      if (!Object.hasOwn(specs, name) || revoked.has(name)) return;
+      if (!Object.hasOwn(configs, name) || revoked.has(name)) return;
       revoked.add(name);
       for (const listener of listeners) listener(name);
     },

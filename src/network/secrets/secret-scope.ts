@@ -1,4 +1,4 @@
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 import { hasPathPrefix, unambiguousPath } from "../address/request-path.ts";
 import { parseTargetHost } from "../address/target-host.ts";
 import type { RequestHead } from "../http/head.ts";
@@ -14,13 +14,13 @@ export interface SecretScope {
   header: string | null;
 }
 
-export function createSecretScope(spec: SecretSpec): SecretScope {
-  const fitsHost = hostTest(spec.hosts);
-  const ports = new Set(spec.ports);
-  const methods = spec.methods === undefined ? null : new Set(spec.methods);
-  const { paths } = spec;
+export function createSecretScope(config: SecretConfig): SecretScope {
+  const fitsHost = hostTest(config.hosts);
+  const ports = new Set(config.ports);
+  const methods = config.methods === undefined ? null : new Set(config.methods);
+  const { paths } = config;
   return {
-    header: spec.header ?? null,
+    header: config.header ?? null,
     fits: (host, port) => ports.has(port) && fitsHost(host),
     refusal(head, { host, port, tls }) {
       if (!fitsHost(host)) return "its scope does not include this host";

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { SecretSpec } from "../../contract/network/network.ts";
+import { SecretConfig } from "../../contract/network/network.ts";
 import { readSecretFile } from "./read-secret-file.ts";
 import type { RunSecretCommand } from "./secret-book.ts";
 import { createSecretValues } from "./secret-values.ts";
@@ -22,7 +22,7 @@ function valuesOf(from: unknown, { env = {}, runCommand = async () => "" }: Envi
   const warnings: string[] = [];
   const clock = { now: 1_000_000 };
   const values = createSecretValues({
-    specs: { TOKEN: SecretSpec.parse({ from, hosts: ["example.com"] }) },
+    configs: { TOKEN: SecretConfig.parse({ from, hosts: ["example.com"] }) },
     env,
     readFile: readSecretFile,
     runCommand,

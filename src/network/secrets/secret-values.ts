@@ -1,12 +1,12 @@
 import { isAbsolute } from "node:path";
 import { CaissonError } from "../../contract/error/error.ts";
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 import type { ReadSecretFile, RunSecretCommand } from "./secret-book.ts";
 import { secretFault } from "./secret-fault.ts";
 import { secretUnavailable } from "./secret-unavailable.ts";
 
 interface SecretValuesOptions {
-  specs: Readonly<Record<string, SecretSpec>>;
+  configs: Readonly<Record<string, SecretConfig>>;
   env: Readonly<Record<string, string | undefined>>;
   readFile: ReadSecretFile;
   runCommand: RunSecretCommand;
@@ -41,7 +41,7 @@ interface Fetched {
 }
 
 export function createSecretValues(options: SecretValuesOptions): SecretValues {
-  const { specs, now } = options;
+  const { configs, now } = options;
   const fetched = new Map<string, Fetched>();
   const known = new Map<string, string[]>();
   let version = 0;
@@ -56,11 +56,11 @@ export function createSecretValues(options: SecretValuesOptions): SecretValues {
     known.set(name, [value, ...before.filter((other) => other !== value)].slice(0, KNOWN_MAX));
     version += 1;
   };
-  const start = (name: string, spec: SecretSpec): Fetched => {
-    const entry: Fetched = { until: null, outcome: fetchValue(name, spec, { ...options, warn: warnOnce }) };
+  const start = (name: string, config: SecretConfig): Fetched => {
+    const entry: Fetched = { until: null, outcome: fetchValue(name, config, { ...options, warn: warnOnce }) };
     entry.outcome = entry.outcome.then(
       (value) => {
-        entry.until = variableOf(name, spec) !== null ? Number.POSITIVE_INFINITY : now() + VALUE_KEPT_MS;
+        entry.until = variableOf(name, config) !== null ? Number.POSITIVE_INFINITY : now() + VALUE_KEPT_MS;
         learn(name, value);
         return value;
       },
@@ -73,18 +73,18 @@ export function createSecretValues(options: SecretValuesOptions): SecretValues {
   };
   return {
     get(name) {
-      const spec = Object.hasOwn(specs, name) ? specs[name] : undefined;
-      if (spec === undefined) return Promise.reject(secretUnavailable(name, "there is no such secret"));
+      const config = Object.hasOwn(configs, name) ? configs[name] : undefined;
+      if (config === undefined) return Promise.reject(secretUnavailable(name, "there is no such secret"));
       let entry = fetched.get(name);
       if (entry === undefined || (entry.until !== null && entry.until <= now())) {
-        entry = start(name, spec);
+        entry = start(name, config);
         fetched.set(name, entry);
       }
       return entry.outcome;
     },
     peek(name) {
-      const spec = Object.hasOwn(specs, name) ? specs[name] : undefined;
-      const variable = spec === undefined ? null : variableOf(name, spec);
+      const config = Object.hasOwn(configs, name) ? configs[name] : undefined;
+      const variable = config === undefined ? null : variableOf(name, config);
       const value =
         known.get(name)?.[0] ?? (variable === null || !Object.hasOwn(options.env, variable) ? null : options.env[variable]) ?? null;
       return value === null || secretFault(value) !== null ? null : value;
@@ -94,14 +94,14 @@ export function createSecretValues(options: SecretValuesOptions): SecretValues {
   };
 }
 
-function variableOf(name: string, { from }: SecretSpec): string | null {
+function variableOf(name: string, { from }: SecretConfig): string | null {
   if (from === "env") return name;
   return "env" in from ? from.env : null;
 }
 
-async function fetchValue(name: string, spec: SecretSpec, options: SecretValuesOptions): Promise<string> {
-  const variable = variableOf(name, spec);
-  const { from } = spec;
+async function fetchValue(name: string, config: SecretConfig, options: SecretValuesOptions): Promise<string> {
+  const variable = variableOf(name, config);
+  const { from } = config;
   let value: string;
   if (variable !== null) value = fromEnv(name, variable, options);
   else if (typeof from === "object" && "file" in from) value = withoutLineEnd(await fromFile(name, from.file, options));

@@ -18,7 +18,7 @@ export async function attachSandbox(
   const connection = await connectToGuest({ sandboxFolder: docker.store.dir(record.id), fresh });
   return createGuestSandbox({
     info: infoOf(record),
-    spec: record.spec,
+    config: record.spec,
     connection,
     wall: createDockerWall(docker, { record, engine }),
     onEvent: docker.context.onEvent,

@@ -12,8 +12,8 @@ async function subject(use: () => Promise<TestEngine>) {
   const engine = await use();
   const stateDir = mkdtempSync(join(tmpdir(), "caisson-test-conformance-"));
   const runtime = createDockerRuntime({ stateDir, guestPath }, { socketPath: engine.socketPath });
-  const spec = { template: { kind: "image" as const, reference: await engine.image("debian") } };
-  return { runtime, spec, close: async () => rmSync(stateDir, { recursive: true, force: true }) };
+  const config = { template: { kind: "image" as const, reference: await engine.image("debian") } };
+  return { runtime, spec: config, close: async () => rmSync(stateDir, { recursive: true, force: true }) };
 }
 
 describeRuntime("docker", () => subject(useDockerEngine), { required: ["docker"] });

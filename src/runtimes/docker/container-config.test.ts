@@ -19,10 +19,10 @@ const facts: EngineFacts = {
 };
 const limits: Limits = { cpus: 2, memoryBytes: 2 ** 30, pids: 100, diskBytes: null, wallClockMs: 1000, outputBytes: null };
 
-function configOf(spec: SandboxConfigInput = {}, changes: Partial<ContainerRequest> = {}) {
+function configOf(sandboxConfig: SandboxConfigInput = {}, changes: Partial<ContainerRequest> = {}) {
   const request: ContainerRequest = {
     id: "sb_aaaaaaaaaaaa",
-    spec: SandboxConfig.parse(spec),
+    config: SandboxConfig.parse(sandboxConfig),
     limits,
     facts,
     image: "sha256:1",
@@ -131,7 +131,7 @@ describe("the container configuration", () => {
     ]);
   });
 
-  test("sizes /tmp, and adds the spec's paths to those always hidden or read-only", () => {
+  test("sizes /tmp, and adds the config's paths to those always hidden or read-only", () => {
     const { host } = configOf({ tmpBytes: 1024 * 1024, shmBytes: 2 * 1024 * 1024, deniedPaths: ["/etc/secret"], readOnlyPaths: ["/opt"] });
     expect(host.Tmpfs?.["/tmp"]).toBe("rw,exec,nosuid,nodev,mode=1777,size=1048576,nr_inodes=256");
     expect(host.Tmpfs?.["/dev/shm"]).toContain("noexec,nosuid,nodev,mode=1777,size=2097152,nr_inodes=512");

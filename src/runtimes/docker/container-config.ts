@@ -58,7 +58,7 @@ const hiddenPaths = [...maskedPaths, ...rootsPaths];
 
 export interface ContainerRequest {
   id: SandboxId;
-  spec: SandboxConfig;
+  config: SandboxConfig;
   limits: Limits;
   facts: EngineFacts;
   /** The image's id: unlike a name, it cannot be moved to another image. */
@@ -100,7 +100,7 @@ export function containerConfig(request: ContainerRequest): ContainerCreateOptio
     WorkingDir: "/",
     Env: [],
     Hostname: "caisson",
-    Labels: { ...withoutReserved(request.spec.labels), [labels.sandbox]: id, [labels.state]: request.stateLabel },
+    Labels: { ...withoutReserved(request.config.labels), [labels.sandbox]: id, [labels.state]: request.stateLabel },
     Tty: false,
     OpenStdin: false,
     AttachStdin: false,
@@ -124,14 +124,14 @@ function withoutReserved(userLabels: Readonly<Record<string, string>>): Record<s
 }
 
 function guestArguments(request: ContainerRequest): string[] {
-  const { spec, limits, workUid, ownUid } = request;
+  const { config, limits, workUid, ownUid } = request;
   const uid = String(workUid);
   return [
     "init",
     ...["--listen-path", `${socketFolderInside}/${socketName}`],
     ...["--token-file", `${socketFolderInside}/${tokenName}`],
     ...["--uid", uid, "--gid", uid, "--home", homeInside],
-    ...(spec.allowRoot ? ["--allow-root"] : []),
+    ...(config.allowRoot ? ["--allow-root"] : []),
     ...(limits.diskBytes === null ? ["--disk-guard"] : []),
     // Here the guest shares its cgroup with sandboxed programs, so their uid limits them instead.
     ...(ownUid && limits.pids !== null ? ["--nproc", String(limits.pids)] : []),
@@ -141,7 +141,7 @@ function guestArguments(request: ContainerRequest): string[] {
 type HostConfig = NonNullable<ContainerCreateOptions["HostConfig"]> & { CgroupnsMode?: string };
 
 function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
-  const { spec, limits, cgroupParent, socketGroup } = request;
+  const { config, limits, cgroupParent, socketGroup } = request;
   // Podman has no option for the number of files; there only the memory limit bounds them.
   const sizeOf = (bytes: number) => (facts.kind === "podman" ? [`size=${bytes}`] : tmpfsSize(bytes));
   return {
@@ -157,12 +157,12 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
     LogConfig: { Type: "none", Config: {} },
     ReadonlyRootfs: false,
     CapDrop: ["ALL"],
-    CapAdd: spec.allowRoot ? [...guestCapabilities, ...rootCapabilities] : guestCapabilities,
+    CapAdd: config.allowRoot ? [...guestCapabilities, ...rootCapabilities] : guestCapabilities,
     ...security(request),
     Mounts: mounts(request),
     Tmpfs: {
-      "/tmp": ["rw,exec,nosuid,nodev,mode=1777", ...sizeOf(spec.tmpBytes)].join(","),
-      "/dev/shm": ["rw,noexec,nosuid,nodev,mode=1777", ...sizeOf(spec.shmBytes)].join(","),
+      "/tmp": ["rw,exec,nosuid,nodev,mode=1777", ...sizeOf(config.tmpBytes)].join(","),
+      "/dev/shm": ["rw,noexec,nosuid,nodev,mode=1777", ...sizeOf(config.shmBytes)].join(","),
     },
     OomScoreAdj: 0,
     ...(socketGroup === null ? {} : { GroupAdd: [String(socketGroup)] }),
@@ -176,7 +176,7 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
     ...(limits.cpus === null ? {} : { NanoCpus: Math.round(Math.min(limits.cpus, facts.cpus) * 1e9) }),
     ...(limits.memoryBytes === null ? {} : { Memory: limits.memoryBytes, MemorySwap: limits.memoryBytes }),
     // Only this limit counts the processes of the machine's root, so if root is allowed there is no extra room.
-    ...(limits.pids === null ? {} : { PidsLimit: limits.pids + (spec.allowRoot ? 0 : GUEST_PIDS) }),
+    ...(limits.pids === null ? {} : { PidsLimit: limits.pids + (config.allowRoot ? 0 : GUEST_PIDS) }),
     ...(limits.diskBytes === null ? {} : { StorageOpt: { size: String(limits.diskBytes) } }),
     ...(cgroupParent === null ? {} : { CgroupParent: cgroupParent }),
   };
@@ -187,13 +187,13 @@ function hostConfig(request: ContainerRequest, facts: EngineFacts): HostConfig {
  * ones read-only by default.
  */
 function security(request: ContainerRequest): HostConfig {
-  const { spec, facts, seccomp } = request;
+  const { config, facts, seccomp } = request;
   const options = ["no-new-privileges:true", `seccomp=${seccomp}`];
   if (facts.kind === "podman") return { SecurityOpt: [...options, `mask=${hiddenPaths.join(":")}`] };
   return {
     SecurityOpt: options,
-    MaskedPaths: [...hiddenPaths, ...spec.deniedPaths],
-    ReadonlyPaths: [...readonlyPaths, ...spec.readOnlyPaths],
+    MaskedPaths: [...hiddenPaths, ...config.deniedPaths],
+    ReadonlyPaths: [...readonlyPaths, ...config.readOnlyPaths],
   };
 }
 

@@ -32,7 +32,7 @@ import { accountFilesOf, uploadArchive } from "./upload-archive.ts";
 const ACCOUNT_FILES_MAX = 256;
 
 export interface CreateRequest {
-  spec: SandboxConfig;
+  config: SandboxConfig;
   signal?: AbortSignal | undefined;
   fork?: ForkSource;
 }
@@ -65,31 +65,31 @@ export async function createSandbox(docker: DockerContext, request: CreateReques
 }
 
 async function planSandbox(docker: DockerContext, request: CreateRequest): Promise<Plan> {
-  const { spec, fork } = request;
+  const { config: sandboxConfig, fork } = request;
   const engine = fork?.engine ?? (await docker.engine());
   const facts = await engine.facts();
   const capabilities = capabilitiesOf(facts, { defaultImage: docker.defaultImage });
   const { reasons, paths } = capabilities;
-  refuseNetwork(spec, capabilities);
+  refuseNetwork(sandboxConfig, capabilities);
   if (!facts.seccomp) {
     throw new CaissonError("unsupported", `the engine on ${engine.socketPath} cannot filter system calls`, {
       hint: "Use an engine with seccomp support, on a kernel that has it; this engine reports none.",
     });
   }
-  if (!paths && spec.readOnlyPaths.length + spec.deniedPaths.length > 0) {
+  if (!paths && sandboxConfig.readOnlyPaths.length + sandboxConfig.deniedPaths.length > 0) {
     throw new CaissonError("unsupported", "this engine cannot enforce read-only and denied paths", { hint: reasons.paths ?? "" });
   }
-  const { limits, warnings } = enforcedLimits({ spec, facts, reasons });
+  const { limits, warnings } = enforcedLimits({ config: sandboxConfig, facts, reasons });
   const image =
     fork?.image ??
     (await findImage({
       engine,
-      template: spec.template,
+      template: sandboxConfig.template,
       defaultImage: docker.defaultImage,
       stateLabel: docker.stateLabel,
-      owner: spec.owner,
+      owner: sandboxConfig.owner,
     }));
-  const options = { spec, facts, reasons, state: viewState(docker.context.stateDir), forked: fork !== undefined };
+  const options = { config: sandboxConfig, facts, reasons, state: viewState(docker.context.stateDir), forked: fork !== undefined };
   const shared = await planFolders(options);
   const repository = planRepository(shared, options);
   if (repository.problem !== null) warnings.push(`git does not work in this workspace: ${repository.problem}.`);
@@ -102,7 +102,7 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
   if (ownerUid === null && usedUids.has(workUid)) {
     warnings.push("This sandbox shares its user id, and so its process count, with the sandbox its files come from.");
   }
-  if (spec.allowRoot && facts.remappedRoot === null && !facts.rootless) {
+  if (sandboxConfig.allowRoot && facts.remappedRoot === null && !facts.rootless) {
     warnings.push(
       "The engine uses no user namespace: root inside is the machine's root, with few capabilities. Enable Docker's userns-remap, or use the oci runtime.",
     );
@@ -116,7 +116,7 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
   };
   const record: SandboxRecord = {
     ...{ id, runtime: runtimeName, state: "creating", createdAt: new Date().toISOString() },
-    ...{ spec, limits, warnings, owner: docker.store.thisProcess(), details },
+    ...{ spec: sandboxConfig, limits, warnings, owner: docker.store.thisProcess(), details },
   };
   return { engine, facts, image, folders, record, details, ownUid: ownerUid === null };
 }
@@ -163,7 +163,7 @@ async function containerRequest(docker: DockerContext, plan: Plan, folder: strin
   const { record, facts, folders } = plan;
   return {
     id: record.id,
-    spec: record.spec,
+    config: record.spec,
     limits: record.limits,
     facts,
     image: plan.image.id,
@@ -201,7 +201,7 @@ async function seccompFor({ facts, record }: Plan, folder: string): Promise<stri
 async function smallFiles(docker: DockerContext, plan: Plan): Promise<Buffer> {
   const { engine, record, folders, details } = plan;
   const container = containerName(record.id);
-  const entries = await placeholders({ engine, container, spec: record.spec, folders });
+  const entries = await placeholders({ engine, container, config: record.spec, folders });
   // A snapshot already has them, including any changes made since.
   if (plan.image.workUid === null) {
     const files = docker.accountFiles.get(plan.image.id) ?? (await accountFilesOf({ engine, container }));

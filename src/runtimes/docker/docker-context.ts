@@ -29,7 +29,7 @@ export interface DockerContext {
    */
   accountFiles: Map<string, AccountFiles>;
   /** Creates a sandbox from another's files. A sandbox's wall calls it. */
-  createFork(spec: SandboxConfig, source: ForkSource): Promise<OwnedSandbox>;
+  createFork(config: SandboxConfig, source: ForkSource): Promise<OwnedSandbox>;
   /** The engine for new sandboxes. Throws `unavailable`. */
   engine(): Promise<Engine>;
   /** The engine that a sandbox runs in, which may not be the one for new sandboxes. */

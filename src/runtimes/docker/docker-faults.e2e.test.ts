@@ -10,10 +10,10 @@ const docker = useDockerHarness();
 
 describe("bad input and a dead engine", () => {
   test("explains how to get a missing image, and rejects an invalid name", async () => {
-    const absent = docker.runtime.create(docker.specOf({ template: { kind: "image", reference: "no/such:image" } }));
+    const absent = docker.runtime.create(docker.configOf({ template: { kind: "image", reference: "no/such:image" } }));
     await expect(absent).rejects.toMatchObject({ code: "not_found", hint: expect.stringContaining("pull no/such:image") });
     for (const reference of ["../containers/json", "a b", "/some/folder", "x?y", "-x"]) {
-      await expect(docker.runtime.create(docker.specOf({ template: { kind: "image", reference } }))).rejects.toMatchObject({
+      await expect(docker.runtime.create(docker.configOf({ template: { kind: "image", reference } }))).rejects.toMatchObject({
         code: "invalid",
       });
     }
@@ -28,7 +28,7 @@ describe("bad input and a dead engine", () => {
 
   test("without an engine, explains how to start one; sweep and list still work", async () => {
     const dead = docker.runtimeWith({ socketPath: "/run/caisson-test-no-such.sock" });
-    for (const call of [() => dead.capabilities(), () => dead.create(docker.specOf())]) {
+    for (const call of [() => dead.capabilities(), () => dead.create(docker.configOf())]) {
       await expect(call()).rejects.toMatchObject({ code: "unavailable", hint: expect.stringContaining("systemctl start docker") });
     }
     expect(await dead.probe()).toMatchObject({
@@ -54,14 +54,14 @@ describe("bad input and a dead engine", () => {
     try {
       const reference = await mortal.image("busybox");
       const there = docker.runtimeWith({ socketPath: mortal.socketPath });
-      const spec = SandboxConfig.parse({ template: { kind: "image", reference } });
-      const sandbox = await there.create(spec);
+      const config = SandboxConfig.parse({ template: { kind: "image", reference } });
+      const sandbox = await there.create(config);
       process.kill(mortal.pid, "SIGKILL");
       await processGone(mortal.pid);
       expect((await sh(sandbox, "echo alive")).stdout).toBe("alive\n");
       await expect(sandbox.stats()).rejects.toMatchObject({ code: "unavailable", hint: expect.stringContaining("systemctl") });
       await expect(sandbox.pause()).rejects.toMatchObject({ code: "unavailable" });
-      await expect(there.create(spec)).rejects.toMatchObject({ code: "unavailable" });
+      await expect(there.create(config)).rejects.toMatchObject({ code: "unavailable" });
       await expect(sandbox.destroy()).rejects.toMatchObject({ code: "unavailable" });
       expect((await there.list()).map(({ id }) => id)).toEqual([sandbox.id]);
       await startDockerEngine({ folder: dirname(mortal.socketPath) });

@@ -10,7 +10,7 @@ const docker = useDockerHarness();
 
 describe("the life of a sandbox", () => {
   test("removes the images of snapshots and forks when nothing uses them", async () => {
-    const sandbox = await docker.runtime.create(docker.specOf());
+    const sandbox = await docker.runtime.create(docker.configOf());
     await sandbox.writeFile("/workspace/file", Buffer.from("one"));
     const id = await sandbox.snapshot({ name: 'first "one" $HOME' });
     expect(await docker.runtime.snapshots()).toMatchObject([{ id, name: 'first "one" $HOME', sandbox: sandbox.id }]);
@@ -19,7 +19,7 @@ describe("the life of a sandbox", () => {
     await sandbox.destroy();
     await fork.destroy();
     expect((await sh(grandchild, "cat file; echo two > file; stat -c %U file")).stdout).toBe("oneuser\n");
-    const restored = await docker.runtime.create(docker.specOf({ template: { kind: "snapshot", id } }));
+    const restored = await docker.runtime.create(docker.configOf({ template: { kind: "snapshot", id } }));
     await expect(docker.runtime.removeSnapshot(id)).rejects.toMatchObject({ code: "conflict" });
     expect((await sh(restored, "cat file; touch new")).stdout).toBe("one");
     await restored.destroy();
@@ -31,7 +31,7 @@ describe("the life of a sandbox", () => {
   });
 
   test("another process finds a kept sandbox, its files and its running command", async () => {
-    const sandbox = await docker.runtime.create(docker.specOf({ keep: true }));
+    const sandbox = await docker.runtime.create(docker.configOf({ keep: true }));
     const process = await sandbox.spawn({ argv: ["sh", "-c", "echo one; sleep 0.3; echo two"], ref: "job" });
     process.detach();
     await sandbox.release();
@@ -46,7 +46,7 @@ describe("the life of a sandbox", () => {
   });
 
   test("opens a paused sandbox as paused, and resumes it", async () => {
-    const sandbox = await docker.runtime.create(docker.specOf({ keep: true }));
+    const sandbox = await docker.runtime.create(docker.configOf({ keep: true }));
     await sandbox.pause();
     await sandbox.release();
     const opened = await docker.runtime.open(sandbox.id);
@@ -58,14 +58,14 @@ describe("the life of a sandbox", () => {
   });
 
   test("sweeps what a killed creator left, finished or half-made, and nothing else", async () => {
-    const mine = await docker.runtime.create(docker.specOf());
+    const mine = await docker.runtime.create(docker.configOf());
     const script = `
       import { createDockerRuntime } from ${JSON.stringify(join(import.meta.dirname, "runtime.ts"))};
       import { SandboxConfig } from ${JSON.stringify(join(import.meta.dirname, "../../contract/sandbox/sandbox.ts"))};
       const runtime = createDockerRuntime(${JSON.stringify({ stateDir: docker.stateDir, guestPath })}, ${JSON.stringify({ socketPath: docker.engine.socketPath })});
-      const spec = SandboxConfig.parse({ template: { kind: "image", reference: ${JSON.stringify(docker.image)} } });
-      const { id } = await runtime.create(spec);
-      void runtime.create({ ...spec, keep: true });
+      const config = SandboxConfig.parse({ template: { kind: "image", reference: ${JSON.stringify(docker.image)} } });
+      const { id } = await runtime.create(config);
+      void runtime.create({ ...config, keep: true });
       console.log(id);`;
     const child = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: ["ignore", "pipe", "inherit"] });
     const id = (await new Promise<Buffer>((resolve) => child.stdout.once("data", resolve))).toString().trim();
@@ -84,14 +84,14 @@ describe("the life of a sandbox", () => {
   });
 
   test("sweeps a sandbox without a record by its label", async () => {
-    const sandbox = await docker.runtime.create(docker.specOf());
+    const sandbox = await docker.runtime.create(docker.configOf());
     rmSync(join(docker.stateDir, "sandboxes", sandbox.id), { recursive: true });
     expect(await docker.runtime.sweep()).toEqual([sandbox.id]);
     expect(docker.containers()).toEqual([]);
   });
 
   test("reports a dead sandbox as failed, and removes its remains", async () => {
-    const sandbox = await docker.runtime.create(docker.specOf());
+    const sandbox = await docker.runtime.create(docker.configOf());
     const running = await sandbox.spawn({ argv: ["sleep", "60"] });
     running.discardOutput();
     docker.docker("kill", `caisson-${sandbox.id}`);
@@ -104,7 +104,7 @@ describe("the life of a sandbox", () => {
   });
 
   test("a restart keeps the files, ends the processes and drops a planted socket", async () => {
-    const sandbox = await docker.runtime.create(docker.specOf({ allowRoot: true, keep: true }));
+    const sandbox = await docker.runtime.create(docker.configOf({ allowRoot: true, keep: true }));
     await sandbox.writeFile("/workspace/file", Buffer.from("kept"));
     await sh(sandbox, "touch /etc/of-root; cd /.caisson/private/socket && ln -s /etc/passwd guest.sock; mkdir token", { user: "root" });
     const running = await sandbox.spawn({ argv: ["sleep", "600"] });
@@ -130,7 +130,7 @@ describe("the life of a sandbox", () => {
   });
 
   test("refuses to restart a sandbox without a container, and does not recreate it", async () => {
-    const sandbox = await docker.runtime.create(docker.specOf({ keep: true }));
+    const sandbox = await docker.runtime.create(docker.configOf({ keep: true }));
     docker.docker("rm", "-f", `caisson-${sandbox.id}`);
     await expect(docker.runtime.restart?.(sandbox.id)).rejects.toMatchObject({ code: "unsupported" });
     await docker.runtime.kill?.(sandbox.id);
@@ -139,7 +139,7 @@ describe("the life of a sandbox", () => {
   });
 
   test("hides the guest's socket from root inside, and ignores a planted one", async () => {
-    const sandbox = await docker.runtime.create(docker.specOf({ allowRoot: true, keep: true }));
+    const sandbox = await docker.runtime.create(docker.configOf({ allowRoot: true, keep: true }));
     const { stdout } = await sh(sandbox, "find / -xdev -type s; cd /.caisson/private/socket && ls -A && ln -s /etc/passwd guest.sock", {
       user: "root",
     });

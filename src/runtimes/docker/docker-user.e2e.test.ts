@@ -21,8 +21,8 @@ test.skipIf(process.getuid?.() !== 0)("a user in the engine's group creates sand
     const runtime = createDockerRuntime(${JSON.stringify({ stateDir, guestPath })}, ${JSON.stringify({ socketPath: docker.engine.socketPath })});
     const template = { kind: "image", reference: ${JSON.stringify(docker.image)} };
     for (const access of ["overlay", "rw"]) {
-      const spec = SandboxConfig.parse({ template, workspace: { kind: "folder", path: ${JSON.stringify(workspace)}, access } });
-      const sandbox = await runtime.create(spec);
+      const config = SandboxConfig.parse({ template, workspace: { kind: "folder", path: ${JSON.stringify(workspace)}, access } });
+      const sandbox = await runtime.create(config);
       const running = await sandbox.spawn({ argv: ["sh", "-c", "cat file; touch made; id -G; ls /.caisson/private/socket"] });
       for await (const { data } of running.output) process.stdout.write(data);
       await (await runtime.open(sandbox.id)).ping();

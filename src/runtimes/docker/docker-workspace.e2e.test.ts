@@ -24,7 +24,7 @@ describe("workspace", () => {
     const folder = docker.newFolder("workspace");
     mkdirSync(join(folder, "sub"));
     writeFileSync(join(folder, "sub/file"), "before", { mode: 0o600 });
-    await using sandbox = await docker.runtime.create(docker.specOf({ workspace: { kind: "folder", path: folder } }));
+    await using sandbox = await docker.runtime.create(docker.configOf({ workspace: { kind: "folder", path: folder } }));
     const { stdout } = await sh(sandbox, "cat sub/file; echo after > sub/file; cat sub/file; rm -r sub; ls");
     expect(stdout).toBe("beforeafter\n");
     expect(readFileSync(join(folder, "sub/file"), "utf8")).toBe("before");
@@ -36,7 +36,7 @@ describe("workspace", () => {
     // Not in the temporary folder: sandboxes mount their own there.
     const place = mkdtempSync("/srv/caisson-test-");
     const hidden = docker.newFolder("repository");
-    const create = (path: string) => docker.runtime.create(docker.specOf({ workspace: { kind: "folder", path } }));
+    const create = (path: string) => docker.runtime.create(docker.configOf({ workspace: { kind: "folder", path } }));
     try {
       for (const at of [place, hidden]) {
         git(at, "init", "-q", "main");
@@ -58,7 +58,7 @@ describe("workspace", () => {
 
   test("rw: changes belong to the folder's owner", async () => {
     const folder = docker.newFolder("workspace", 12_345);
-    await using sandbox = await docker.runtime.create(docker.specOf({ workspace: { kind: "folder", path: folder, access: "rw" } }));
+    await using sandbox = await docker.runtime.create(docker.configOf({ workspace: { kind: "folder", path: folder, access: "rw" } }));
     expect((await sh(sandbox, "id -u; echo made > made; mkdir sub")).stdout).toBe("12345\n");
     await sandbox.writeFile("/workspace/by-host", Buffer.from("x"));
     expect(statSync(join(folder, "made")).uid).toBe(12_345);
@@ -70,12 +70,12 @@ describe("workspace", () => {
 
   test("rw: blocks set-user-id files in the folder, and refuses root", async () => {
     const folder = docker.newFolder("workspace", 12_345);
-    const spec = { workspace: { kind: "folder" as const, path: folder, access: "rw" as const } };
-    await expect(docker.runtime.create(docker.specOf({ ...spec, allowRoot: true }))).rejects.toMatchObject({
+    const config = { workspace: { kind: "folder" as const, path: folder, access: "rw" as const } };
+    await expect(docker.runtime.create(docker.configOf({ ...config, allowRoot: true }))).rejects.toMatchObject({
       code: "unsupported",
       hint: expect.stringContaining("--allow-root"),
     });
-    await using sandbox = await docker.runtime.create(docker.specOf(spec));
+    await using sandbox = await docker.runtime.create(docker.configOf(config));
     const { stdout } = await sh(sandbox, "cp /bin/busybox s; chmod 4755 s 2>&1; chmod g+s s 2>&1; chmod 755 s && stat -c %a s");
     expect(stdout).toMatch(/not permitted[\s\S]*not permitted[\s\S]*755\n$/);
     expect(statSync(join(folder, "s")).mode & 0o7777).toBe(0o755);
@@ -86,10 +86,10 @@ describe("workspace", () => {
     try {
       const workspace = { kind: "folder" as const, path: disk.folder, access: "rw" as const };
       const before = disk.freeBytes();
-      await using sandbox = await docker.runtime.create(docker.specOf({ workspace }));
+      await using sandbox = await docker.runtime.create(docker.configOf({ workspace }));
       expect((await sh(sandbox, "cat /dev/zero > big")).ended).toMatchObject({ kind: "killed", why: "disk" });
       expect(disk.freeBytes()).toBeGreaterThan(before / 8);
-      await expect(docker.runtime.create(docker.specOf({ workspace, limits: { diskBytes: 2 ** 24 } }))).rejects.toMatchObject({
+      await expect(docker.runtime.create(docker.configOf({ workspace, limits: { diskBytes: 2 ** 24 } }))).rejects.toMatchObject({
         code: "unsupported",
       });
     } finally {
@@ -99,7 +99,7 @@ describe("workspace", () => {
 
   test("rw: refuses a folder that belongs to root, with a hint", async () => {
     const refused = docker.runtime.create(
-      docker.specOf({ workspace: { kind: "folder", path: docker.newFolder("workspace"), access: "rw" } }),
+      docker.configOf({ workspace: { kind: "folder", path: docker.newFolder("workspace"), access: "rw" } }),
     );
     await expect(refused).rejects.toMatchObject({ code: "unsupported", hint: expect.stringContaining("overlay") });
   });
@@ -107,18 +107,18 @@ describe("workspace", () => {
   test("ro: allows only reads, and refuses a folder that the sandbox's user cannot read", async () => {
     const folder = docker.newFolder("workspace");
     writeFileSync(join(folder, "file"), "x");
-    const spec = docker.specOf({ workspace: { kind: "folder", path: folder, access: "ro" } });
-    await expect(docker.runtime.create(spec)).rejects.toMatchObject({ code: "denied", hint: expect.stringContaining("chmod") });
+    const config = docker.configOf({ workspace: { kind: "folder", path: folder, access: "ro" } });
+    await expect(docker.runtime.create(config)).rejects.toMatchObject({ code: "denied", hint: expect.stringContaining("chmod") });
     expect(await docker.runtime.list()).toEqual([]);
     chmodSync(folder, 0o777);
-    await using sandbox = await docker.runtime.create(spec);
+    await using sandbox = await docker.runtime.create(config);
     expect((await sh(sandbox, "cat file; touch made 2>&1")).stdout).toMatch(/^xtouch: .*Read-only/);
     expect(readdirSync(folder)).toEqual(["file"]);
   });
 
   test("enforces read-only and denied paths, even ones that did not exist", async () => {
     await using sandbox = await docker.runtime.create(
-      docker.specOf({ readOnlyPaths: ["/home/user/fixed"], deniedPaths: ["/etc/passwd", "/workspace/no"] }),
+      docker.configOf({ readOnlyPaths: ["/home/user/fixed"], deniedPaths: ["/etc/passwd", "/workspace/no"] }),
     );
     const { stdout } = await sh(
       sandbox,
@@ -138,7 +138,7 @@ describe("workspace", () => {
     writeFileSync(join(stateDir, "log.db"), "precious", { mode: 0o666 });
     const runtime = docker.runtimeWith({ stateDir });
     for (const access of ["overlay", "ro", "rw"] as const) {
-      await using sandbox = await runtime.create(docker.specOf({ workspace: { kind: "folder", path: home, access } }));
+      await using sandbox = await runtime.create(docker.configOf({ workspace: { kind: "folder", path: home, access } }));
       const { stdout } = await sh(
         sandbox,
         "find . -name log.db -o -name guest.sock -o -name token; touch .state/caisson/x; mv .state moved; ls -A",
@@ -154,19 +154,19 @@ describe("workspace", () => {
       [join(stateDir, "sandboxes"), "overlay"],
     ] as const) {
       mkdirSync(join(stateDir, "sandboxes", "some"), { recursive: true });
-      const spec = docker.specOf({ workspace: { kind: "folder", path, access } });
-      await expect(runtime.create(spec)).rejects.toMatchObject({ code: "invalid" });
+      const config = docker.configOf({ workspace: { kind: "folder", path, access } });
+      await expect(runtime.create(config)).rejects.toMatchObject({ code: "invalid" });
     }
   });
 
   test("copies thousands of files completely, and leaves nothing when cancelled", async () => {
     const folder = docker.newFolder("workspace");
     for (let i = 0; i < 3000; i += 1) writeFileSync(join(folder, `file-${i}`), Buffer.alloc(10_000, i % 256));
-    const spec = docker.specOf({ workspace: { kind: "folder", path: folder } });
-    await using sandbox = await docker.runtime.create(spec);
+    const config = docker.configOf({ workspace: { kind: "folder", path: folder } });
+    await using sandbox = await docker.runtime.create(config);
     expect((await sh(sandbox, "ls | wc -l; du -sk . | cut -f1")).stdout).toMatch(/^3000\n3\d{4}\n/);
     for (const afterMs of [20, 60, 120, 200, 300]) {
-      const created = docker.runtime.create(spec, { signal: AbortSignal.timeout(afterMs) });
+      const created = docker.runtime.create(config, { signal: AbortSignal.timeout(afterMs) });
       await created.then(
         (newSandbox) => newSandbox.destroy(),
         (error) => expect(error).toMatchObject({ code: "cancelled" }),

@@ -16,15 +16,15 @@ const ROOT_PIDS_MIN = 32;
  * Returns the limits to enforce. Throws `unsupported` for a requested limit that cannot be enforced; a default that
  * cannot be enforced becomes a warning.
  */
-export function enforcedLimits(options: { spec: SandboxConfig; facts: EngineFacts; reasons: Readonly<Record<string, string>> }): {
+export function enforcedLimits(options: { config: SandboxConfig; facts: EngineFacts; reasons: Readonly<Record<string, string>> }): {
   limits: Limits;
   warnings: string[];
 } {
-  const { spec, facts, reasons } = options;
-  const requestedLimits = spec.limits;
+  const { config, facts, reasons } = options;
+  const requestedLimits = config.limits;
   refuseBeyondMachine(requestedLimits);
   const warnings: string[] = [];
-  const written = sharedFolders(spec).find(({ access }) => access === "rw");
+  const written = sharedFolders(config).find(({ access }) => access === "rw");
   if (requestedLimits.diskBytes !== undefined && written !== undefined) throw sharedFolderRefused(written.path);
 
   function limit(name: keyof EngineFacts["limits"], byDefault: number | null): number | null {
@@ -44,7 +44,7 @@ export function enforcedLimits(options: { spec: SandboxConfig; facts: EngineFact
     outputBytes: requestedLimits.outputBytes ?? null,
   };
   if (limits.cpus !== null && limits.cpus < CPUS_MIN) throw tooSmall("cpus", CPUS_MIN);
-  if (spec.allowRoot && limits.pids !== null && limits.pids < ROOT_PIDS_MIN) throw tooSmall("pids", ROOT_PIDS_MIN);
+  if (config.allowRoot && limits.pids !== null && limits.pids < ROOT_PIDS_MIN) throw tooSmall("pids", ROOT_PIDS_MIN);
   if (limits.memoryBytes !== null && limits.memoryBytes < MEMORY_BYTES_MIN) throw tooSmall("memoryBytes", MEMORY_BYTES_MIN);
   return { limits, warnings };
 }

@@ -86,9 +86,9 @@ describe("engine facts", () => {
 });
 
 describe("limits", () => {
-  const limitsOf = (spec: SandboxConfigInput, changes: Record<string, unknown> = {}) => {
+  const limitsOf = (config: SandboxConfigInput, changes: Record<string, unknown> = {}) => {
     const facts = factsOf(changes);
-    return enforcedLimits({ spec: SandboxConfig.parse(spec), facts, reasons: capabilitiesOf(facts, { defaultImage: null }).reasons });
+    return enforcedLimits({ config: SandboxConfig.parse(config), facts, reasons: capabilitiesOf(facts, { defaultImage: null }).reasons });
   };
 
   test("apply the defaults", () => {

@@ -18,7 +18,7 @@ export type FolderPlan =
   | { kind: "bound"; target: string; folder: string; readOnly: boolean; ownerUid: number | null; covered: string[] };
 
 interface PlanOptions {
-  spec: SandboxConfig;
+  config: SandboxConfig;
   facts: EngineFacts;
   reasons: Readonly<Record<string, string>>;
   state: StateView;
@@ -29,9 +29,9 @@ interface PlanOptions {
  * image already contains the copies. Throws `not_found`, `invalid`, `denied`, `unsupported`.
  */
 export async function planFolders(options: PlanOptions & { forked: boolean }): Promise<FolderPlan[]> {
-  const { spec, forked } = options;
-  refuseLayer(spec, "docker");
-  const wanted = sharedFolders({ ...spec, mounts: checkMounts(spec.mounts) }).filter(({ access }) => !forked || access !== "overlay");
+  const { config, forked } = options;
+  refuseLayer(config, "docker");
+  const wanted = sharedFolders({ ...config, mounts: checkMounts(config.mounts) }).filter(({ access }) => !forked || access !== "overlay");
   const plans = await Promise.all(wanted.map((mount) => planFolder(mount, options)));
   const owners = new Set(plans.flatMap((plan) => (plan.kind === "bound" ? (plan.ownerUid ?? []) : [])));
   if (owners.size > 1) {
@@ -48,21 +48,21 @@ export async function planFolders(options: PlanOptions & { forked: boolean }): P
  */
 export function planRepository(
   folders: readonly FolderPlan[],
-  { spec, state, forked }: Pick<PlanOptions, "spec" | "state"> & { forked: boolean },
+  { config, state, forked }: Pick<PlanOptions, "config" | "state"> & { forked: boolean },
 ): { plans: FolderPlan[]; problem: string | null } {
   const workspace = folders.find(({ target }) => target === workspaceInside);
   const found = workspace === undefined || forked ? { kind: "none" as const } : linkedRepository(workspace.folder);
   const usedTargets = folders.filter((each) => each !== workspace).map(({ target }) => target);
   const problem = repositoryProblem(found, usedTargets, () => state);
   if (problem !== null || found.kind !== "linked") return { plans: [], problem };
-  if (spec.template.kind === "snapshot") return { plans: [], problem: `the snapshot already has files at ${found.target}` };
+  if (config.template.kind === "snapshot") return { plans: [], problem: `the snapshot already has files at ${found.target}` };
   const { source: folder, target } = found;
   const statePaths = state.placesIn(folder, { mountsBelow: true }).map(({ path }) => path);
-  const exclude = [...spec.deniedPaths.flatMap((path) => pathBelow(path, target) ?? []), ...statePaths];
+  const exclude = [...config.deniedPaths.flatMap((path) => pathBelow(path, target) ?? []), ...statePaths];
   return { plans: [{ kind: "staged", target, folder, exclude }], problem: null };
 }
 
-async function planFolder(mount: FolderMount, { spec, facts, reasons, state }: PlanOptions): Promise<FolderPlan> {
+async function planFolder(mount: FolderMount, { config, facts, reasons, state }: PlanOptions): Promise<FolderPlan> {
   const { target, access } = mount;
   const isWorkspace = target === workspaceInside;
   const folder = await existingFolder(resolve(mount.path), isWorkspace ? "the workspace" : "the folder to mount");
@@ -70,7 +70,7 @@ async function planFolder(mount: FolderMount, { spec, facts, reasons, state }: P
   const statePaths = state.placesIn(folder, { mountsBelow: access === "overlay" }).map(({ path }) => path);
   switch (access) {
     case "overlay": {
-      if (spec.template.kind === "snapshot") {
+      if (config.template.kind === "snapshot") {
         throw new CaissonError("unsupported", `the snapshot already has files at ${target}, so no folder can be mounted there`, {
           hint: "Leave out the folder, or share it as :rw or :ro.",
         });
@@ -79,7 +79,7 @@ async function planFolder(mount: FolderMount, { spec, facts, reasons, state }: P
         kind: "staged",
         target,
         folder,
-        exclude: [...spec.deniedPaths.flatMap((path) => pathBelow(path, target) ?? []), ...statePaths],
+        exclude: [...config.deniedPaths.flatMap((path) => pathBelow(path, target) ?? []), ...statePaths],
       };
     }
     case "ro":
@@ -90,7 +90,7 @@ async function planFolder(mount: FolderMount, { spec, facts, reasons, state }: P
       }
       // Here root inside is the machine's root: its files in the folder belong to root on the machine, and file
       // capabilities take effect there.
-      if (spec.allowRoot) {
+      if (config.allowRoot) {
         throw new CaissonError("unsupported", `the folder ${folder} cannot be shared read-write with a sandbox that allows root`, {
           hint: "Leave out --allow-root, use overlay, or use the oci runtime. This engine uses no user namespace, so root inside is the machine's root.",
         });

@@ -20,12 +20,12 @@ const freshFolders = ["/tmp/", "/dev/", "/.caisson/"];
 export async function placeholders(options: {
   engine: Engine;
   container: string;
-  spec: SandboxConfig;
+  config: SandboxConfig;
   folders: readonly FolderPlan[];
 }): Promise<SmallEntry[]> {
-  const { engine, container, spec, folders } = options;
+  const { engine, container, config, folders } = options;
   const entries: SmallEntry[] = [];
-  for (const path of [...spec.readOnlyPaths, ...spec.deniedPaths]) {
+  for (const path of [...config.readOnlyPaths, ...config.deniedPaths]) {
     if (freshFolders.some((folder) => path.startsWith(folder))) {
       throw new CaissonError("unsupported", `${path} cannot be made read-only or denied: its folder is recreated when the sandbox starts`);
     }

@@ -61,8 +61,8 @@ async function startOne(docker: DockerContext, engine: Engine, findings: Finding
   const began = performance.now();
   let startMs = 0;
   try {
-    const spec = SandboxConfig.parse({ template: { kind: "image", reference: image } });
-    await using sandbox = await createSandbox(docker, { spec });
+    const config = SandboxConfig.parse({ template: { kind: "image", reference: image } });
+    await using sandbox = await createSandbox(docker, { config });
     // The guest is the only program that exists in every image.
     const running = await sandbox.spawn({ argv: [guestInside, "--version"], cwd: "/" });
     running.discardOutput();

@@ -40,7 +40,7 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     cgroupParent: options.cgroupParent ?? null,
     accountFiles: new Map(),
     ...createEngineCache(() => connectEngine(options)),
-    createFork: (spec, source) => announceCreated(createSandbox(docker, { spec, fork: source })),
+    createFork: (config, source) => announceCreated(createSandbox(docker, { config, fork: source })),
   };
   async function announceCreated(creating: Promise<OwnedSandbox>): Promise<OwnedSandbox> {
     const sandbox = await creating;
@@ -54,7 +54,7 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     snapshotGrainMs: 1000,
     capabilities: async () => capabilitiesOf(await facts(), { defaultImage: docker.defaultImage }),
     probe: () => probeEngine(docker),
-    create: (spec, { signal } = {}) => announceCreated(createSandbox(docker, { spec, signal })),
+    create: (config, { signal } = {}) => announceCreated(createSandbox(docker, { config, signal })),
     open: (id) => openSandbox(docker, id),
     salvage: (id, salvageOptions) => salvage(docker, id, salvageOptions),
     look: (id) => inspectSandbox(docker, id),

@@ -38,22 +38,22 @@ export const fakeCapabilities: Capabilities = {
 };
 
 /** Throws `unsupported` for what the fake runtime cannot do, `invalid` for a path that is not a folder. */
-export function refuseSpec(spec: SandboxConfig): void {
+export function refuseConfig(config: SandboxConfig): void {
   const no = (what: string, reason: string | undefined) => {
     throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${reason}`);
   };
   const { reasons } = fakeCapabilities;
-  if (spec.template.kind === "image") no("start from an image", reasons.image);
-  refuseNetwork(spec, fakeCapabilities);
+  if (config.template.kind === "image") no("start from an image", reasons.image);
+  refuseNetwork(config, fakeCapabilities);
   for (const name of ["cpus", "memoryBytes", "pids", "diskBytes"] as const)
-    if (spec.limits[name] !== undefined) no(`limit ${name}`, reasons[name]);
-  if (spec.readOnlyPaths.length > 0 || spec.deniedPaths.length > 0) no("protect paths", reasons.paths);
-  refuseOtherFields(spec, {
+    if (config.limits[name] !== undefined) no(`limit ${name}`, reasons[name]);
+  if (config.readOnlyPaths.length > 0 || config.deniedPaths.length > 0) no("protect paths", reasons.paths);
+  refuseOtherFields(config, {
     runtime: "fake",
     known: ["limits", "allowRoot", "env", "network", "secrets", "gateway", "stationAccess", "mounts"],
   });
-  if (spec.template.kind === "snapshot" && spec.mounts.length > 0) no("mount folders over a snapshot", "it already has files there");
-  for (const { path, target, access } of sharedFolders(spec)) {
+  if (config.template.kind === "snapshot" && config.mounts.length > 0) no("mount folders over a snapshot", "it already has files there");
+  for (const { path, target, access } of sharedFolders(config)) {
     const what = target === WORKSPACE ? "the workspace" : "the folder to mount";
     if (access !== "overlay") no(`share ${what} as ${access}`, reasons[access]);
     if (!lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new CaissonError("invalid", `${what} ${path} is not a folder`);

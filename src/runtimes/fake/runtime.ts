@@ -13,11 +13,11 @@ import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Runtime, SnapshotInfo } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import { forkedSpec, parseSpec } from "../../sandbox/sandbox-config.ts";
+import { forkConfig, parseSandboxConfig } from "../../sandbox/sandbox-config.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
 import { checkMounts, sharedFolders } from "../../sandbox/shared-folders.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
-import { fakeCapabilities as capabilities, refuseSpec } from "./capabilities.ts";
+import { fakeCapabilities as capabilities, refuseConfig } from "./capabilities.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { FakeMachine } from "./machine.ts";
 import { MemoryFiles } from "./memory-files.ts";
@@ -55,7 +55,7 @@ const warnings = ["This is the fake runtime: programs are simulated in memory an
 
 interface Room {
   info: SandboxInfo;
-  spec: SandboxConfig;
+  config: SandboxConfig;
   machine: FakeMachine;
   connections: Set<GuestConnection>;
   /** The guest's ends of `connections`. */
@@ -102,17 +102,17 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
       startMs: null,
       findings: [{ level: "note", text: "The fake runtime runs nothing for real; it exists for tests." }],
     }),
-    async create(requestedSpec, { signal } = {}) {
-      const parsed = parseSpec(requestedSpec);
-      const spec = { ...parsed, mounts: checkMounts(parsed.mounts) };
-      refuseSpec(spec);
+    async create(requestedConfig, { signal } = {}) {
+      const parsed = parseSandboxConfig(requestedConfig);
+      const config = { ...parsed, mounts: checkMounts(parsed.mounts) };
+      refuseConfig(config);
       const checkCancelled = () => {
         if (signal?.aborted) throw new CaissonError("cancelled", "sandbox creation was cancelled", { cause: signal.reason });
       };
       checkCancelled();
-      const files = await filesFor(fake, spec);
+      const files = await filesFor(fake, config);
       checkCancelled();
-      return enter(fake, build(fake, spec, files));
+      return enter(fake, build(fake, config, files));
     },
     async open(id) {
       const room = roomOf(id);
@@ -178,7 +178,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
 /** Returns a handle of a sandbox over a separate guest connection. */
 async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
   const [inside, outside] = duplexPair();
-  serveGuest(room.machine, inside, { uid: USER, rootAllowed: room.spec.allowRoot });
+  serveGuest(room.machine, inside, { uid: USER, rootAllowed: room.config.allowRoot });
   const connection = await greet({ socket: outside, name: room.info.id, timeoutMs: GREETING_MS });
   room.connections.add(connection);
   room.insides.add(inside);
@@ -189,7 +189,7 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
   };
   return createGuestSandbox({
     info: room.info,
-    spec: room.spec,
+    config: room.config,
     connection,
     onEvent: fake.onEvent,
     wall: {
@@ -205,7 +205,7 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
       pause: async () => refuseUnsupported("pause"),
       resume: async () => {},
       snapshot: async ({ name }) => keep(fake, room, { files: room.machine.files, name: name ?? null }),
-      fork: async (options) => enter(fake, build(fake, forkedSpec(room.spec, options), room.machine.files.clone())),
+      fork: async (options) => enter(fake, build(fake, forkConfig(room.config, options), room.machine.files.clone())),
       async release() {},
       async destroy() {
         fake.rooms.delete(id);
@@ -216,9 +216,9 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
   });
 }
 
-function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxConfig, files: MemoryFiles): Room {
-  const { template, workspace, mounts, network, allowRoot, keep, labels, name, owner = LOCAL_OWNER } = spec;
-  const { wallClockMs = defaultLimits.wallClockMs, outputBytes = null } = spec.limits;
+function build({ clock, programs, rooms, onEvent }: FakeContext, config: SandboxConfig, files: MemoryFiles): Room {
+  const { template, workspace, mounts, network, allowRoot, keep, labels, name, owner = LOCAL_OWNER } = config;
+  const { wallClockMs = defaultLimits.wallClockMs, outputBytes = null } = config.limits;
   const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs, outputBytes };
   const createdAt = new Date(clock.now()).toISOString();
   const common = {
@@ -238,7 +238,7 @@ function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxCo
   const info: SandboxInfo = { ...common, id: newId("sb"), runtime: NAME, state: "running" };
   const room: Room = {
     info,
-    spec,
+    config,
     machine: new FakeMachine({ files, clock, programs }),
     connections: new Set(),
     insides: new Set(),
@@ -250,14 +250,14 @@ function build({ clock, programs, rooms, onEvent }: FakeContext, spec: SandboxCo
   return room;
 }
 
-async function filesFor({ clock, snapshots }: FakeContext, spec: SandboxConfig): Promise<MemoryFiles> {
-  if (spec.template.kind === "snapshot") {
-    const snapshot = snapshots.get(spec.template.id);
-    if (snapshot === undefined) throw new CaissonError("not_found", `there is no snapshot ${spec.template.id}`);
+async function filesFor({ clock, snapshots }: FakeContext, config: SandboxConfig): Promise<MemoryFiles> {
+  if (config.template.kind === "snapshot") {
+    const snapshot = snapshots.get(config.template.id);
+    if (snapshot === undefined) throw new CaissonError("not_found", `there is no snapshot ${config.template.id}`);
     return snapshot.files.clone();
   }
   const files = freshTree(clock);
-  for (const { path, target } of sharedFolders(spec)) {
+  for (const { path, target } of sharedFolders(config)) {
     const bounds = { bytesMax: 0, entriesMax: 0, stripComponents: 0, uid: USER };
     if (target !== WORKSPACE) files.mkdir(target, { parents: true, mode: 0o755, uid: USER });
     await unpackIntoMemory(files, target, packFolder(path), bounds);

@@ -67,7 +67,7 @@ export const allowed: readonly CallGroup[] = [
     names: words`setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capget capset`,
   },
   {
-    why: "Package managers and build tools chroot as root inside, if the spec allows root. Other users lack the required capability.",
+    why: "Package managers and build tools chroot as root inside, if the configuration allows root. Other users lack the required capability.",
     names: words`chroot`,
   },
   {

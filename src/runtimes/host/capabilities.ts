@@ -46,37 +46,37 @@ export const hostWarnings = [
 ];
 
 /** Throws `unsupported` for explicit requests that cannot be enforced without a wall. */
-export function refuseUnenforceable(spec: SandboxConfig): void {
+export function refuseUnenforceable(config: SandboxConfig): void {
   const refuse = (what: string, reason: string | undefined, hint = strongerHint) => {
     throw new CaissonError("unsupported", `the host runtime cannot ${what}: ${reason}`, { hint });
   };
   const { reasons } = hostCapabilities;
-  if (spec.template.kind !== "host") refuse(`start from a template of kind ${spec.template.kind}`, reasons.image);
-  if (spec.workspace.kind === "folder" && spec.workspace.access !== "rw") {
-    const { access } = spec.workspace;
+  if (config.template.kind !== "host") refuse(`start from a template of kind ${config.template.kind}`, reasons.image);
+  if (config.workspace.kind === "folder" && config.workspace.access !== "rw") {
+    const { access } = config.workspace;
     refuse(
       `share the workspace as ${access}`,
       reasons[access],
       "Use :rw to let commands work on the folder itself, or use the oci runtime.",
     );
   }
-  if (spec.mounts.length > 0) refuse("mount folders", reasons.mounts);
+  if (config.mounts.length > 0) refuse("mount folders", reasons.mounts);
   for (const name of ["cpus", "memoryBytes", "pids", "diskBytes"] as const) {
-    if (spec.limits[name] !== undefined) refuse(`limit ${name}`, reasons[name]);
+    if (config.limits[name] !== undefined) refuse(`limit ${name}`, reasons[name]);
   }
-  refuseNetwork(spec, hostCapabilities);
-  if (spec.allowRoot) refuse("give root", reasons.rootUser);
-  if (spec.readOnlyPaths.length > 0 || spec.deniedPaths.length > 0) refuse("protect paths", reasons.paths);
-  refuseOtherFields(spec, { runtime: "host", known: ["limits", "env"] });
+  refuseNetwork(config, hostCapabilities);
+  if (config.allowRoot) refuse("give root", reasons.rootUser);
+  if (config.readOnlyPaths.length > 0 || config.deniedPaths.length > 0) refuse("protect paths", reasons.paths);
+  refuseOtherFields(config, { runtime: "host", known: ["limits", "env"] });
 }
 
-export function hostLimits(spec: SandboxConfig): Limits {
+export function hostLimits(config: SandboxConfig): Limits {
   return {
     cpus: null,
     memoryBytes: null,
     pids: null,
     diskBytes: null,
-    wallClockMs: spec.limits.wallClockMs ?? defaultLimits.wallClockMs,
-    outputBytes: spec.limits.outputBytes ?? null,
+    wallClockMs: config.limits.wallClockMs ?? defaultLimits.wallClockMs,
+    outputBytes: config.limits.outputBytes ?? null,
   };
 }

@@ -10,7 +10,7 @@ import { connectGuest } from "../../sandbox/guest/connection.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import { parseSpec } from "../../sandbox/sandbox-config.ts";
+import { parseSandboxConfig } from "../../sandbox/sandbox-config.ts";
 import { createStore } from "../../sandbox/store.ts";
 import { killEverything, processesOf } from "./guest-process.ts";
 import { createHostRuntime } from "./runtime.ts";
@@ -37,7 +37,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 }
 
 test("destroy ends the whole tree, including daemons, and leaves no files", async () => {
-  const sandbox = await runtime.create(parseSpec({}));
+  const sandbox = await runtime.create(parseSandboxConfig({}));
   const process = await sandbox.spawn({ argv: ["sh", "-c", "setsid sleep 1000 & (sleep 1000 &); echo ready; sleep 1000"] });
   await process.output[Symbol.asyncIterator]().next();
   await until(() => live(sandbox).length >= 5);
@@ -47,7 +47,7 @@ test("destroy ends the whole tree, including daemons, and leaves no files", asyn
 });
 
 test("reports a killed guest as lost, and still finds and ends what it left", async () => {
-  const sandbox = await runtime.create(parseSpec({}));
+  const sandbox = await runtime.create(parseSandboxConfig({}));
   const running = await sandbox.spawn({ argv: ["sleep", "1000"] });
   const guests = live(sandbox).filter((pid) => pid !== running.pid);
   // Process 1 is killed first; its children may end as a result.
@@ -74,9 +74,9 @@ function killIfThere(pid: number): void {
 async function creatorKilled(keep: boolean): Promise<string> {
   const script = `
     import { createHostRuntime } from ${JSON.stringify(new URL("./runtime.ts", import.meta.url).href)};
-    import { parseSpec } from ${JSON.stringify(new URL("../../sandbox/sandbox-config.ts", import.meta.url).href)};
+    import { parseSandboxConfig } from ${JSON.stringify(new URL("../../sandbox/sandbox-config.ts", import.meta.url).href)};
     const runtime = createHostRuntime(${JSON.stringify({ stateDir, guestPath })});
-    const sandbox = await runtime.create(parseSpec({ keep: ${keep} }));
+    const sandbox = await runtime.create(parseSandboxConfig({ keep: ${keep} }));
     const process = await sandbox.spawn({ argv: ["sleep", "1000"], ref: "sleeper" });
     console.log(sandbox.id);
     setInterval(() => {}, 1000);
@@ -109,7 +109,7 @@ test("a kept sandbox survives its creator and sweeps, with a process to attach t
 
 test("sweep finishes interrupted creates and deletes", async () => {
   const store = createStore({ stateDir });
-  const sandbox = await runtime.create(parseSpec({ keep: true }));
+  const sandbox = await runtime.create(parseSandboxConfig({ keep: true }));
   const record = await store.read(sandbox.id);
   const dead = { ...store.thisProcess(), startTicks: 1 };
   await store.write({ ...record, state: "creating", owner: dead });
@@ -121,14 +121,14 @@ test("an rw workspace is changed in place and outlives the sandbox", async () =>
   const folder = await mkdtemp(join(tmpdir(), "caisson-test-project-"));
   await writeFile(join(folder, "a"), "before");
   {
-    await using sandbox = await runtime.create(parseSpec({ workspace: { kind: "folder", path: folder, access: "rw" } }));
+    await using sandbox = await runtime.create(parseSandboxConfig({ workspace: { kind: "folder", path: folder, access: "rw" } }));
     expect((await runCommand(sandbox, { argv: ["cat", "a"] })).stdout).toBe("before");
     await sandbox.writeFile("/workspace/a", Buffer.from("after"));
   }
   expect(await readFile(join(folder, "a"), "utf8")).toBe("after");
-  const overlay = parseSpec({ workspace: { kind: "folder", path: folder } });
+  const overlay = parseSandboxConfig({ workspace: { kind: "folder", path: folder } });
   await expect(runtime.create(overlay)).rejects.toMatchObject({ code: "unsupported", hint: expect.stringContaining(":rw") });
-  const own = parseSpec({ workspace: { kind: "folder", path: stateDir, access: "rw" } });
+  const own = parseSandboxConfig({ workspace: { kind: "folder", path: stateDir, access: "rw" } });
   await expect(runtime.create(own)).rejects.toMatchObject({ code: "invalid" });
   await rm(folder, { recursive: true });
 });
@@ -136,12 +136,12 @@ test("an rw workspace is changed in place and outlives the sandbox", async () =>
 test("works with a state folder whose path is longer than a socket address", async () => {
   const deep = join(stateDir, "x".repeat(100), "y".repeat(100));
   await mkdir(deep, { recursive: true });
-  await using sandbox = await createHostRuntime({ stateDir: deep, guestPath }).create(parseSpec({}));
+  await using sandbox = await createHostRuntime({ stateDir: deep, guestPath }).create(parseSandboxConfig({}));
   expect((await runCommand(sandbox, { argv: ["echo", "deep"] })).stdout).toBe("deep\n");
 });
 
 test("its guest requires the token; a guest started without one still opens", async () => {
-  const sandbox = await runtime.create(parseSpec({ keep: true }));
+  const sandbox = await runtime.create(parseSandboxConfig({ keep: true }));
   const folder = join(stateDir, "sandboxes", sandbox.id);
   await expect(connectGuest({ socketPath: join(folder, "guest.sock"), timeoutMs: 5_000 })).rejects.toMatchObject({ code: "denied" });
   await killEverything(folder, sandbox.id);
@@ -157,20 +157,20 @@ test("its guest requires the token; a guest started without one still opens", as
 });
 
 test("warns that nothing is isolated", async () => {
-  await using sandbox = await runtime.create(parseSpec({}));
+  await using sandbox = await runtime.create(parseSandboxConfig({}));
   expect(sandbox.info.warnings.join(" ")).toMatch(/isolated.*network/s);
   expect(sandbox.info.limits).toMatchObject({ cpus: null, memoryBytes: null, pids: null });
 });
 
 test("a missing guest is unavailable, and leaves nothing behind", async () => {
   const broken = createHostRuntime({ stateDir, guestPath: "/nowhere/guest" });
-  await expect(broken.create(parseSpec({}))).rejects.toMatchObject({ code: "unavailable" });
+  await expect(broken.create(parseSandboxConfig({}))).rejects.toMatchObject({ code: "unavailable" });
   expect(await readdir(join(stateDir, "sandboxes"))).toEqual([]);
   expect((await broken.probe()).usable).toBe(false);
 });
 
 test("runs and forgets ten thousand commands in a row", { timeout: 120_000 }, async () => {
-  await using sandbox = await runtime.create(parseSpec({}));
+  await using sandbox = await runtime.create(parseSandboxConfig({}));
   for (let round = 0; round < 100; round += 1) {
     const results = await Promise.all(Array.from({ length: 100 }, (_, i) => runCommand(sandbox, { argv: ["echo", `${round}.${i}`] })));
     expect(results.map(({ stdout }) => stdout)).toEqual(Array.from({ length: 100 }, (_, i) => `${round}.${i}\n`));

@@ -16,7 +16,7 @@ import { WORKSPACE } from "../../sandbox/path.ts";
 import { conditionOfProcess } from "../../sandbox/process-identity.ts";
 import type { Probe, Runtime, RuntimeContext } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import { parseSpec } from "../../sandbox/sandbox-config.ts";
+import { parseSandboxConfig } from "../../sandbox/sandbox-config.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import { createStore, ifRemoved, infoOf, isOrphan, type SandboxRecord, type Store } from "../../sandbox/store.ts";
@@ -48,7 +48,7 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
     async probe() {
       return probe(runtime);
     },
-    create: (spec, options = {}) => create(host, spec, options),
+    create: (config, options = {}) => create(host, config, options),
     async open(id) {
       const record = await store.read(id);
       if (record.runtime !== NAME) throw new CaissonError("not_found", `sandbox ${id} belongs to the ${record.runtime} runtime`);
@@ -90,9 +90,9 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
   return runtime;
 }
 
-async function create(host: HostContext, requestedSpec: SandboxConfig, options: { signal?: AbortSignal }): Promise<OwnedSandbox> {
+async function create(host: HostContext, requestedConfig: SandboxConfig, options: { signal?: AbortSignal }): Promise<OwnedSandbox> {
   const { store } = host;
-  const spec = checkedSpec(requestedSpec, host);
+  const config = checkLocalConfig(requestedConfig, host);
   if (options.signal?.aborted) throw cancelledError(options.signal.reason);
   const owner = store.thisProcess();
   const record: SandboxRecord = {
@@ -100,8 +100,8 @@ async function create(host: HostContext, requestedSpec: SandboxConfig, options: 
     runtime: NAME,
     state: "creating",
     createdAt: new Date().toISOString(),
-    spec,
-    limits: hostLimits(spec),
+    spec: config,
+    limits: hostLimits(config),
     warnings: hostWarnings,
     owner,
     details: {},
@@ -111,14 +111,14 @@ async function create(host: HostContext, requestedSpec: SandboxConfig, options: 
   await store.write(record);
   let connection: GuestConnection | null = null;
   try {
-    if (spec.workspace.kind === "empty") await mkdir(join(dir, "workspace"));
+    if (config.workspace.kind === "empty") await mkdir(join(dir, "workspace"));
     const { uid, gid, homedir } = userInfo();
     const token = makeGuestToken(dir);
     const guest = startGuest({ guestPath: host.guestPath, dir: realPath(dir), id, uid, gid, home: homedir });
     const connecting = connectGuest({ socketPath: join(dir, SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS, waitForSocket: true });
     void ignore(connecting, "awaited below");
     connection = await Promise.race([connecting, guest.failed, rejectOnAbort(options.signal)]);
-    const running: SandboxRecord = { ...record, state: "running", owner: spec.keep ? null : owner, details: { guestPid: guest.pid } };
+    const running: SandboxRecord = { ...record, state: "running", owner: config.keep ? null : owner, details: { guestPid: guest.pid } };
     await store.write(running);
     options.signal?.throwIfAborted();
     emitCreated(host.onEvent, infoOf(running));
@@ -131,11 +131,11 @@ async function create(host: HostContext, requestedSpec: SandboxConfig, options: 
 }
 
 function sandboxOver(host: HostContext, record: SandboxRecord, connection: GuestConnection): OwnedSandbox {
-  const { id, spec } = record;
+  const { id, spec: config } = record;
   const { username, homedir } = userInfo();
   return createGuestSandbox({
     info: infoOf(record),
-    spec,
+    config,
     connection,
     wall: wallOf(host, record, connection),
     onEvent: host.onEvent,
@@ -189,17 +189,17 @@ function isForSweep(record: SandboxRecord, isHolderAlive: boolean): boolean {
   return isOrphan(record) || record.state === "creating" || record.state === "completing";
 }
 
-function checkedSpec(requestedSpec: SandboxConfig, { stateDir }: { stateDir: string }): SandboxConfig {
-  const spec = parseSpec(requestedSpec);
-  refuseUnenforceable(spec);
-  if (spec.workspace.kind !== "folder") return spec;
-  const path = resolve(spec.workspace.path);
+function checkLocalConfig(requestedConfig: SandboxConfig, { stateDir }: { stateDir: string }): SandboxConfig {
+  const config = parseSandboxConfig(requestedConfig);
+  refuseUnenforceable(config);
+  if (config.workspace.kind !== "folder") return config;
+  const path = resolve(config.workspace.path);
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
     throw new CaissonError("invalid", `the workspace ${path} is not a folder`, { hint: "Name a folder that exists." });
   }
   const real = realpathSync(path);
-  viewState(stateDir).refuse(real, spec.workspace);
-  return { ...spec, workspace: { ...spec.workspace, path: real } };
+  viewState(stateDir).refuse(real, config.workspace);
+  return { ...config, workspace: { ...config.workspace, path: real } };
 }
 
 /** Returns a folder's real path, by which the kernel identifies it, or the given path if it no longer exists. */
@@ -242,7 +242,7 @@ function rejectOnAbort(signal: AbortSignal | undefined): Promise<never> {
 async function probe(runtime: Runtime): Promise<Probe> {
   const startedMs = performance.now();
   try {
-    await using sandbox = await runtime.create(parseSpec({}));
+    await using sandbox = await runtime.create(parseSandboxConfig({}));
     const process = await sandbox.spawn({ argv: ["true"] });
     process.discardOutput();
     await process.ended;

@@ -15,18 +15,18 @@ import { createTemplateCache } from "./template/template-cache.ts";
 type Skeleton = Pick<HostTemplate, "folders" | "links" | "files" | "copies">;
 
 /**
- * Puts a spec's template on disk and returns what it consists of. Throws `not_found` or `invalid` for a missing image
+ * Puts a config's template on disk and returns what it consists of. Throws `not_found` or `invalid` for a missing image
  * or snapshot, and `unavailable`.
  */
-export async function findBasis(oci: OciContext, spec: SandboxConfig, options: { signal?: AbortSignal | undefined }): Promise<Basis> {
-  const { template } = spec;
+export async function findBasis(oci: OciContext, config: SandboxConfig, options: { signal?: AbortSignal | undefined }): Promise<Basis> {
+  const { template } = config;
   switch (template.kind) {
     case "host":
-      return reuseBasis(oci, spec, () => hostBasis(oci, spec));
+      return reuseBasis(oci, config, () => hostBasis(oci, config));
     case "image":
-      return imageBasis(oci, spec, { reference: template.reference, signal: options.signal });
+      return imageBasis(oci, config, { reference: template.reference, signal: options.signal });
     case "snapshot":
-      return snapshotBasis(oci, spec, template.id);
+      return snapshotBasis(oci, config, template.id);
   }
 }
 
@@ -47,8 +47,8 @@ const ours = {
 const BASIS_FRESH_MS = 5_000;
 const BASES_MAX = 64;
 
-async function reuseBasis(oci: OciContext, spec: SandboxConfig, make: () => Promise<Basis>): Promise<Basis> {
-  const key = JSON.stringify([spec.allowRoot, sharedFolders(spec).map(({ path }) => path)]);
+async function reuseBasis(oci: OciContext, config: SandboxConfig, make: () => Promise<Basis>): Promise<Basis> {
+  const key = JSON.stringify([config.allowRoot, sharedFolders(config).map(({ path }) => path)]);
   const known = oci.bases.get(key);
   const now = performance.now();
   if (known !== undefined && now - known.atMs < BASIS_FRESH_MS) return known.basis;
@@ -58,12 +58,12 @@ async function reuseBasis(oci: OciContext, spec: SandboxConfig, make: () => Prom
   return basis;
 }
 
-async function hostBasis(oci: OciContext, spec: SandboxConfig): Promise<Basis> {
+async function hostBasis(oci: OciContext, config: SandboxConfig): Promise<Basis> {
   const { home, path } = oci.options;
-  const avoid = [oci.context.stateDir, ...sharedFolders(spec).map(({ path }) => path)];
+  const avoid = [oci.context.stateDir, ...sharedFolders(config).map(({ path }) => path)];
   const { rootless } = oci.identity();
-  const template = await hostTemplate({ home, path, avoid, installsPackages: spec.allowRoot && !rootless });
-  const refused = spec.allowRoot && rootless ? refusedPackageTools() : [];
+  const template = await hostTemplate({ home, path, avoid, installsPackages: config.allowRoot && !rootless });
+  const refused = config.allowRoot && rootless ? refusedPackageTools() : [];
   const dir = await skeleton(oci, {
     folders: [...template.folders, ...ours.folders],
     links: [...template.links, ...ours.links],
@@ -71,11 +71,11 @@ async function hostBasis(oci: OciContext, spec: SandboxConfig): Promise<Basis> {
     copies: template.copies,
   });
   return {
-    root: { layers: [{ dir, mapped: false }], binds: template.binds.map((bind) => hostBind(bind, spec.allowRoot)) },
+    root: { layers: [{ dir, mapped: false }], binds: template.binds.map((bind) => hostBind(bind, config.allowRoot)) },
     workspaceLayers: [],
     homeLayers: [],
     hidden: [...template.hidden],
-    env: { ...template.env, ...sudoPath(template.env.PATH, spec.allowRoot) },
+    env: { ...template.env, ...sudoPath(template.env.PATH, config.allowRoot) },
   };
 }
 
@@ -86,12 +86,12 @@ function hostBind({ source, target, kind }: { source: string; target: string; ki
 
 async function imageBasis(
   oci: OciContext,
-  spec: SandboxConfig,
+  config: SandboxConfig,
   options: { reference: string; signal?: AbortSignal | undefined },
 ): Promise<Basis> {
   // Loaded on demand: most sandboxes have no image.
   const { imageRoot } = await import("./layers/image-root.ts");
-  const image = await imageRoot(oci, options.reference, { owner: spec.owner, signal: options.signal });
+  const image = await imageRoot(oci, options.reference, { owner: config.owner, signal: options.signal });
   const dir = await skeleton(oci, {
     folders: [...image.folders, ...ours.folders],
     links: ours.links,
@@ -103,14 +103,14 @@ async function imageBasis(
     workspaceLayers: [],
     homeLayers: [],
     hidden: [],
-    env: { ...image.env, ...sudoPath(image.env.PATH, spec.allowRoot) },
+    env: { ...image.env, ...sudoPath(image.env.PATH, config.allowRoot) },
   };
 }
 
 /** Returns the snapshot's basis. Includes the frozen changes to its workspace if the folder is the same. */
-async function snapshotBasis(oci: OciContext, spec: SandboxConfig, id: SnapshotId): Promise<Basis> {
+async function snapshotBasis(oci: OciContext, config: SandboxConfig, id: SnapshotId): Promise<Basis> {
   const { basis, spec: before } = await readSnapshot(oci, id);
-  const { workspace } = spec;
+  const { workspace } = config;
   const same =
     workspace.kind === "folder" &&
     before.workspace.kind === "folder" &&
@@ -123,7 +123,7 @@ async function snapshotBasis(oci: OciContext, spec: SandboxConfig, id: SnapshotI
   return {
     ...basis,
     workspaceLayers: same ? basis.workspaceLayers : [],
-    env: { ...env, ...(plain === undefined ? {} : { PATH: plain }), ...sudoPath(plain, spec.allowRoot) },
+    env: { ...env, ...(plain === undefined ? {} : { PATH: plain }), ...sudoPath(plain, config.allowRoot) },
   };
 }
 
@@ -131,10 +131,10 @@ async function snapshotBasis(oci: OciContext, spec: SandboxConfig, id: SnapshotI
  * Makes the snapshot's folder the workspace unless another is requested: the snapshot's changes only make sense over
  * that folder.
  */
-export async function withSnapshotWorkspace(oci: OciContext, spec: SandboxConfig): Promise<SandboxConfig> {
-  if (spec.template.kind !== "snapshot" || spec.workspace.kind !== "empty") return spec;
-  const { workspace } = (await readSnapshot(oci, spec.template.id)).spec;
-  return workspace.kind === "folder" && workspace.access === "overlay" ? { ...spec, workspace } : spec;
+export async function withSnapshotWorkspace(oci: OciContext, config: SandboxConfig): Promise<SandboxConfig> {
+  if (config.template.kind !== "snapshot" || config.workspace.kind !== "empty") return config;
+  const { workspace } = (await readSnapshot(oci, config.template.id)).spec;
+  return workspace.kind === "folder" && workspace.access === "overlay" ? { ...config, workspace } : config;
 }
 
 const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

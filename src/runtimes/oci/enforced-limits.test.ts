@@ -11,8 +11,8 @@ const none = limitAbility({
   rootless: true,
   mkfs: null,
 });
-const enforced = (spec: SandboxConfigInput, ability: LimitAbility, layer: LayerState | null = null) =>
-  enforcedLimits(SandboxConfig.parse(spec), ability, layer);
+const enforced = (config: SandboxConfigInput, ability: LimitAbility, layer: LayerState | null = null) =>
+  enforcedLimits(SandboxConfig.parse(config), ability, layer);
 const refused = (limit: string) => expect.objectContaining({ code: "unsupported", details: { limit } });
 
 describe("enforcedLimits", () => {
@@ -55,18 +55,18 @@ describe("enforcedLimits", () => {
 });
 
 describe("the disk of a workspace that outlives its sandbox", () => {
-  const spec = { limits: { diskBytes: 32 * MIB } };
+  const config = { limits: { diskBytes: 32 * MIB } };
   const fresh = { diskBytes: null, inFolder: false };
   it("is created only by root, when the first sandbox requests one", () => {
-    expect(enforced(spec, all, fresh).limits.diskBytes).toBe(32 * MIB);
+    expect(enforced(config, all, fresh).limits.diskBytes).toBe(32 * MIB);
     expect(enforced({}, all, fresh).limits.diskBytes).toBe(null);
-    expect(() => enforced(spec, none, fresh)).toThrow(refused("diskBytes"));
+    expect(() => enforced(config, none, fresh)).toThrow(refused("diskBytes"));
     expect(enforced({}, none, fresh).limits.diskBytes).toBe(null);
   });
   it("applies to later sandboxes, even without a request, and keeps its size", () => {
     const layer = { diskBytes: 32 * MIB, inFolder: false };
     expect(enforced({}, all, layer).limits.diskBytes).toBe(32 * MIB);
-    expect(enforced(spec, all, layer).warnings).toEqual([]);
+    expect(enforced(config, all, layer).warnings).toEqual([]);
     const more = enforced({ limits: { diskBytes: 64 * MIB } }, all, layer);
     expect(more.limits.diskBytes).toBe(32 * MIB);
     expect(more.warnings).toHaveLength(1);
@@ -74,6 +74,6 @@ describe("the disk of a workspace that outlives its sandbox", () => {
     expect(() => enforced({}, none, layer)).toThrow(refused("diskBytes"));
   });
   it("is refused for files that are already on the host's disk", () => {
-    expect(() => enforced(spec, all, { diskBytes: null, inFolder: true })).toThrow(refused("diskBytes"));
+    expect(() => enforced(config, all, { diskBytes: null, inFolder: true })).toThrow(refused("diskBytes"));
   });
 });

@@ -54,10 +54,10 @@ type LimitedConfig = Pick<SandboxConfig, "limits" | "workspace" | "mounts" | "al
  * Returns the limits to enforce. Throws `unsupported` for a requested limit that cannot be enforced; drops a default
  * one with a warning.
  */
-export function enforcedLimits(spec: LimitedConfig, ability: LimitAbility, layer: LayerState | null): EnforcedLimits {
-  const requestedLimits = spec.limits;
+export function enforcedLimits(config: LimitedConfig, ability: LimitAbility, layer: LayerState | null): EnforcedLimits {
+  const requestedLimits = config.limits;
   refuseBeyondMachine(requestedLimits);
-  const written = sharedFolders(spec).find(({ access }) => access === "rw");
+  const written = sharedFolders(config).find(({ access }) => access === "rw");
   if (requestedLimits.diskBytes !== undefined && written !== undefined) throw sharedFolderRefused(written.path);
   const warnings: string[] = [];
   const unlimited: string[] = [];
@@ -70,13 +70,13 @@ export function enforcedLimits(spec: LimitedConfig, ability: LimitAbility, layer
   };
   const missing = (name: "cpus" | "memoryBytes" | "pids") =>
     ability[name] ? null : (ability.reasons[name] ?? "it cannot be enforced here");
-  const rootIsFree = spec.allowRoot && !ability.pidsOfRoot;
+  const rootIsFree = config.allowRoot && !ability.pidsOfRoot;
   const obstacleOfPids = rootIsFree ? `only a control group limits root inside, and ${ability.reasons.pidsOfRoot}` : missing("pids");
   const limits: Limits = {
     cpus: decide("cpus", missing("cpus")),
     memoryBytes: decide("memoryBytes", missing("memoryBytes")),
     pids: decide("pids", obstacleOfPids),
-    diskBytes: layer === null ? plainDisk(spec, ability) : layerDisk(requestedLimits.diskBytes, { ability, layer, warnings }),
+    diskBytes: layer === null ? plainDisk(config, ability) : layerDisk(requestedLimits.diskBytes, { ability, layer, warnings }),
     wallClockMs: requestedLimits.wallClockMs ?? defaultLimits.wallClockMs,
     outputBytes: requestedLimits.outputBytes ?? null,
   };
@@ -93,8 +93,8 @@ function listNames(names: readonly string[]): string {
   return before === "" ? `${names[0]} is` : `${before} and ${names.at(-1)} are`;
 }
 
-function plainDisk(spec: LimitedConfig, ability: LimitAbility): number | null {
-  const { diskBytes } = spec.limits;
+function plainDisk(config: LimitedConfig, ability: LimitAbility): number | null {
+  const { diskBytes } = config.limits;
   if (diskBytes === undefined) return null;
   if (!ability.diskBytes) {
     const reason = ability.reasons.diskBytes ?? "it cannot be enforced here";

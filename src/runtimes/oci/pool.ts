@@ -21,7 +21,7 @@ import { type Started, type StartOptions, startSandbox } from "./start-sandbox.t
 
 /** Sandboxes and namespaces that wait for a caller. They are removed with this process, or by the next sweep. */
 export interface Pool {
-  /** Gives a waiting sandbox the spec's limits and workspace. Starts a new sandbox if no waiting one is suitable. */
+  /** Gives a waiting sandbox the config's limits and workspace. Starts a new sandbox if no waiting one is suitable. */
   take(options: StartOptions): Promise<Started>;
   /**
    * Postpones a scheduled refill for the end of a sandbox, as for a first command. Does nothing if no sandbox is
@@ -54,7 +54,7 @@ export function createPool(oci: OciContext): Pool {
   };
   const fill = async () => {
     while (!closed && waiting.length < sizes.sandboxes) {
-      const member = await startSandbox(oci, { spec: SandboxConfig.parse({}), waiting: true });
+      const member = await startSandbox(oci, { config: SandboxConfig.parse({}), waiting: true });
       waiting.push(member);
       // A sandbox that dies while it waits affects no caller.
       void member.connection.closed.then(() => {
@@ -90,11 +90,11 @@ export function createPool(oci: OciContext): Pool {
   return {
     async take(options) {
       if (options.signal?.aborted) throw new CaissonError("cancelled", "sandbox creation was cancelled");
-      const spec = {
-        ...options.spec,
-        workspace: resolveWorkspace(options.spec.workspace, { state: () => viewState(oci.context.stateDir) }),
+      const config = {
+        ...options.config,
+        workspace: resolveWorkspace(options.config.workspace, { state: () => viewState(oci.context.stateDir) }),
       };
-      const member = waiting.find((candidate) => suits(candidate, spec, options));
+      const member = waiting.find((candidate) => suits(candidate, config, options));
       try {
         if (member === undefined) {
           fresh += 1;
@@ -102,7 +102,7 @@ export function createPool(oci: OciContext): Pool {
         }
         ready += 1;
         forget(member);
-        return await claim(oci, member, spec);
+        return await claim(oci, member, config);
       } finally {
         refillLater();
       }
@@ -129,19 +129,19 @@ export function createPool(oci: OciContext): Pool {
 const changeable: ReadonlySet<SandboxField> = new Set(["limits", "env", "network", "secrets", "gateway", "stationAccess"]);
 
 /**
- * Whether a waiting sandbox can serve the spec. It was started from the default spec; only limits and the workspace can
+ * Whether a waiting sandbox fits the config. It was started with the default config; only limits and the workspace can
  * still be changed.
  */
-function suits(member: Started, spec: SandboxConfig, options: StartOptions): boolean {
+function suits(member: Started, config: SandboxConfig, options: StartOptions): boolean {
   const { spec: has, limits } = member.record;
-  if (spec.template.kind !== "host" || options.ownSnapshot != null || spec.limits.diskBytes !== undefined) return false;
+  if (config.template.kind !== "host" || options.ownSnapshot != null || config.limits.diskBytes !== undefined) return false;
   // All other fields are part of the root or of the guest's start.
-  if (changedFields(spec, has).some((name) => !changeable.has(name))) return false;
+  if (changedFields(config, has).some((name) => !changeable.has(name))) return false;
   // The launcher creates routes before the guest starts.
-  if (isTransparent(spec.network)) return false;
+  if (isTransparent(config.network)) return false;
   // The guest's own process limit is set when it starts.
-  if (!hasController(member.details, "pids") && (spec.limits.pids ?? limits.pids) !== limits.pids) return false;
-  const { workspace } = spec;
+  if (!hasController(member.details, "pids") && (config.limits.pids ?? limits.pids) !== limits.pids) return false;
+  const { workspace } = config;
   // A home folder that is stored with the workspace is part of the root.
   if (workspace.kind === "folder" && workspace.layer !== undefined) return false;
   if (workspace.kind === "empty") return true;
@@ -160,15 +160,15 @@ function isApart(folder: string, basis: Basis): boolean {
   return basis.root.binds.every(({ source }) => source !== folder && !source.startsWith(`${folder}/`));
 }
 
-async function claim(oci: OciContext, member: Started, spec: SandboxConfig): Promise<Started> {
+async function claim(oci: OciContext, member: Started, config: SandboxConfig): Promise<Started> {
   const { connection } = member;
   const details: OciDetails = { ...member.details, waiting: false };
   try {
-    const { limits, warnings } = enforcedLimits(spec, oci.ability(), layerState(spec));
+    const { limits, warnings } = enforcedLimits(config, oci.ability(), layerState(config));
     limitCgroups(details.cgroups, limits);
-    const owner = spec.keep ? null : oci.store.thisProcess();
-    const record = { ...member.record, spec, limits, warnings, owner, details, createdAt: new Date().toISOString() };
-    if (spec.keep) await oci.store.write(record);
+    const owner = config.keep ? null : oci.store.thisProcess();
+    const record = { ...member.record, spec: config, limits, warnings, owner, details, createdAt: new Date().toISOString() };
+    if (config.keep) await oci.store.write(record);
     else oci.store.note(record);
     await attach(oci, { ...member, record, details });
     return { record, details, connection };

@@ -9,7 +9,7 @@ const namespaces = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"] as cons
 const COMMAND_TIMEOUT_MS = 10_000;
 
 /** Starts a sandbox, runs a command in it and compares its namespaces with the host's. Never throws. */
-export async function probeHouse(oci: OciContext, options: { create(spec: SandboxConfig): Promise<OwnedSandbox> }): Promise<Probe> {
+export async function probeHouse(oci: OciContext, options: { create(config: SandboxConfig): Promise<OwnedSandbox> }): Promise<Probe> {
   const before = await findings(oci);
   if (before.some(({ level }) => level === "problem")) return { usable: false, startMs: null, findings: before };
   const startedMs = performance.now();

@@ -8,12 +8,12 @@ import type { Basis } from "./details.ts";
  * git's changes inside do not reach the host. A repository from a snapshot is used only if it is still the workspace's
  * repository. `problem` says why git will not work inside.
  */
-export function withRepository(basis: Basis, spec: SandboxConfig, state: () => StateView): { basis: Basis; problem: string | null } {
-  const found = spec.workspace.kind === "folder" ? linkedRepository(spec.workspace.path) : { kind: "none" as const };
+export function withRepository(basis: Basis, config: SandboxConfig, state: () => StateView): { basis: Basis; problem: string | null } {
+  const found = config.workspace.kind === "folder" ? linkedRepository(config.workspace.path) : { kind: "none" as const };
   const known = basis.root.binds.find(({ ids, source }) => ids === "repository" && found.kind === "linked" && source === found.source);
   const binds = basis.root.binds.filter((bind) => bind.ids !== "repository" || bind === known);
   const others = binds.filter((bind) => bind !== known);
-  const usedTargets = [...others, ...spec.mounts].map((each) => each.target);
+  const usedTargets = [...others, ...config.mounts].map((each) => each.target);
   const problem = repositoryProblem(found, usedTargets, state);
   if (problem !== null || found.kind !== "linked") return { basis: { ...basis, root: { ...basis.root, binds: others } }, problem };
   const { source, target } = found;

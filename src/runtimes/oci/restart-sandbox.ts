@@ -33,7 +33,7 @@ export async function restartSandbox(
     const cgroups = cgroupFolders(oci.cgroups().parents, oci.cgroupName, record.id);
     const fresh: OciDetails = { ...details, cgroups, guest: null, frozenBy: null };
     const start = { record: { ...record, state: "running" as const, details: fresh }, details: fresh };
-    const { connection } = await bringUp(oci, { ...start, options: { spec: record.spec, again: true } });
+    const { connection } = await bringUp(oci, { ...start, options: { config: record.spec, again: true } });
     connection.close();
   } catch (error) {
     removeEmptyGroups(oci.cgroups().parents, oci.cgroupName);

@@ -53,25 +53,25 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
   const wrap = ({ record, details, connection }: Started, onEvent = context.onEvent): OwnedSandbox =>
     createGuestSandbox({
       info: infoOf(record),
-      spec: record.spec,
+      config: record.spec,
       connection,
       wall: createWall({ oci, record, details, forkFrom, onEnding: pool.giveWay }),
       onEvent,
       defaultEnv: { ...gitSettingsEnv, ...details.basis.env },
     });
 
-  const create = async (spec: SandboxConfig, createOptions: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {
-    refuseNetwork(spec, ociCapabilities(oci));
-    const started = await pool.take({ spec, ...createOptions });
+  const create = async (config: SandboxConfig, createOptions: { signal?: AbortSignal; ownSnapshot?: OciDetails["ownSnapshot"] } = {}) => {
+    refuseNetwork(config, ociCapabilities(oci));
+    const started = await pool.take({ config, ...createOptions });
     emitCreated(context.onEvent, infoOf(started.record));
     return wrap(started);
   };
   /** Like a pooled sandbox, it belongs to no user: it counts toward no limit and appears in no list. */
-  const createForProbe = async (spec: SandboxConfig) => wrap(await startSandbox(oci, { spec, waiting: true }), () => {});
+  const createForProbe = async (config: SandboxConfig) => wrap(await startSandbox(oci, { config, waiting: true }), () => {});
 
-  const forkFrom = async (snapshot: string, spec: SandboxConfig): Promise<OwnedSandbox> => {
+  const forkFrom = async (snapshot: string, config: SandboxConfig): Promise<OwnedSandbox> => {
     try {
-      return await create({ ...spec, template: { kind: "snapshot", id: snapshot } }, { ownSnapshot: snapshot });
+      return await create({ ...config, template: { kind: "snapshot", id: snapshot } }, { ownSnapshot: snapshot });
     } catch (error) {
       await removeSnapshotFiles(oci, snapshot);
       throw error;
@@ -82,7 +82,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     name: "oci",
     capabilities: async () => ociCapabilities(oci),
     probe: async () => (await import("./probe.ts")).probeHouse(oci, { create: createForProbe }),
-    create: (spec, createOptions = {}) => create(spec, createOptions),
+    create: (config, createOptions = {}) => create(config, createOptions),
     async open(id) {
       const found = await ownRecord(oci.store.read(id), id);
       const record = await thawAfterDeath(oci, found);

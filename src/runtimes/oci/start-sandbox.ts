@@ -44,7 +44,7 @@ export interface Started {
 }
 
 export interface StartOptions {
-  spec: SandboxConfig;
+  config: SandboxConfig;
   signal?: AbortSignal | undefined;
   /** Namespaces prepared in advance. The caller closes them. */
   namespaces?: HeldNamespaces | undefined;
@@ -75,25 +75,30 @@ export async function startSandbox(oci: OciContext, options: StartOptions): Prom
 
 async function startOnce(oci: OciContext, options: StartOptions): Promise<Started> {
   const { store } = oci;
-  const requestedSpec = await withSnapshotWorkspace(oci, options.spec);
+  const requestedConfig = await withSnapshotWorkspace(oci, options.config);
   const state = () => viewState(oci.context.stateDir);
-  const spec = {
-    ...requestedSpec,
-    workspace: resolveWorkspace(requestedSpec.workspace, { state }),
-    mounts: resolveMounts(requestedSpec.mounts, { state }),
+  const sandboxConfig = {
+    ...requestedConfig,
+    workspace: resolveWorkspace(requestedConfig.workspace, { state }),
+    mounts: resolveMounts(requestedConfig.mounts, { state }),
   };
-  if (spec.workspace.kind === "folder" && spec.workspace.layer !== undefined) finishRestore(spec.workspace.layer);
-  const { limits, warnings } = enforcedLimits(spec, oci.ability(), layerState(spec));
-  if (spec.keep && oci.cgroups().manager?.lingering === false)
+  if (sandboxConfig.workspace.kind === "folder" && sandboxConfig.workspace.layer !== undefined)
+    finishRestore(sandboxConfig.workspace.layer);
+  const { limits, warnings } = enforcedLimits(sandboxConfig, oci.ability(), layerState(sandboxConfig));
+  if (sandboxConfig.keep && oci.cgroups().manager?.lingering === false)
     warnings.push(`the sandbox ends with the user's last session, since lingering is off (\`${LINGER_FIX}\`).`);
   const { rootless } = oci.identity();
   const [binary] = oci.binaries();
   if (binary === undefined) throw noRuntime();
-  const { basis, problem } = withRepository(withMounts(await findBasis(oci, spec, { signal: options.signal }), spec), spec, state);
+  const { basis, problem } = withRepository(
+    withMounts(await findBasis(oci, sandboxConfig, { signal: options.signal }), sandboxConfig),
+    sandboxConfig,
+    state,
+  );
   if (problem !== null) warnings.push(`git does not work in this workspace: ${problem}.`);
   const id = store.newId();
-  const namespaces = suitableNamespaces(options.namespaces, spec);
-  const firstId = namespaces?.firstId ?? (await rangeFor(oci, { id, spec }));
+  const namespaces = suitableNamespaces(options.namespaces, sandboxConfig);
+  const firstId = namespaces?.firstId ?? (await rangeFor(oci, { id, config: sandboxConfig }));
   if (namespaces !== undefined) holdRange(oci, namespaces.firstId, store.dir(id));
   const details: OciDetails = {
     firstId,
@@ -112,7 +117,7 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
     runtime: "oci",
     state: "creating",
     createdAt: new Date().toISOString(),
-    spec,
+    spec: sandboxConfig,
     limits,
     warnings,
     owner: store.thisProcess(),
@@ -231,7 +236,7 @@ function scopeEntry(oci: OciContext, { record, details }: { record: SandboxRecor
 
 function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: OciDetails }, binary: OciBinary): PlanRecord[] {
   const { record, details } = start;
-  const { spec, limits } = record;
+  const { spec: sandboxConfig, limits } = record;
   const identity = identityOf(oci, details);
   const state = viewState(oci.context.stateDir);
   const disk = details.disk !== "none";
@@ -239,7 +244,7 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
   // gVisor creates the control groups of its sandboxes.
   const views = binary.name === "runsc" ? [] : cgroupViews(details.cgroups);
   const config = bundleConfig({
-    spec,
+    config: sandboxConfig,
     hidden: details.basis.hidden,
     workDescriptors: entrances.work.length,
     memoryKillsDescriptor: entrances.memoryKills !== null,
@@ -253,7 +258,7 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
     ["folder", oci.store.dir(record.id)],
     ["listen", SOCKET_NAME],
     ["token", tokenName],
-    filterRecord(spec, oci.arch),
+    filterRecord(sandboxConfig, oci.arch),
     ...entrances.join.map((path): PlanRecord => ["cgroup-join", path]),
     ...entrances.work.map((path): PlanRecord => ["cgroup-work", path]),
     ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),
@@ -265,12 +270,12 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
       disk,
       state,
       identity,
-      home: homeRecords(spec, { identity, disk, basis: details.basis }),
+      home: homeRecords(sandboxConfig, { identity, disk, basis: details.basis }),
     }),
-    ...transparentRecords(spec, oci.store.dir(record.id)),
-    ...workspaceRecords(spec.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
-    ...mountRecords(spec.mounts, { identity, state }),
-    ...holdRecords(spec),
+    ...transparentRecords(sandboxConfig, oci.store.dir(record.id)),
+    ...workspaceRecords(sandboxConfig.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
+    ...mountRecords(sandboxConfig.mounts, { identity, state }),
+    ...holdRecords(sandboxConfig),
     // crun refuses machines with both versions of control groups. Inside its own mount namespace, there is only one.
     ["hide", "/sys/fs/cgroup/unified"],
     ["read-only", "/sys/fs/cgroup"],

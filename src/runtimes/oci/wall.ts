@@ -1,7 +1,7 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxStats } from "../../contract/sandbox/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import { forkedSpec } from "../../sandbox/sandbox-config.ts";
+import { forkConfig } from "../../sandbox/sandbox-config.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { canFreeze, cgroupFigures, freezeWork } from "./cgroups/cgroup.ts";
@@ -17,7 +17,7 @@ export interface WallOptions {
   record: SandboxRecord;
   details: OciDetails;
   /** Creates a sandbox from a snapshot that is removed with it. */
-  forkFrom(snapshot: string, spec: SandboxRecord["spec"]): Promise<OwnedSandbox>;
+  forkFrom(snapshot: string, config: SandboxRecord["spec"]): Promise<OwnedSandbox>;
   onEnding(): void;
 }
 
@@ -54,7 +54,7 @@ export function createWall(options: WallOptions): Wall {
     },
     snapshot: ({ name }) => snapshot({ name, hidden: false }),
     async fork(forkOptions) {
-      return options.forkFrom(await snapshot({ hidden: true }), forkedSpec(record.spec, forkOptions));
+      return options.forkFrom(await snapshot({ hidden: true }), forkConfig(record.spec, forkOptions));
     },
     async release() {
       record = await oci.store.read(record.id);

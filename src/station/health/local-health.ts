@@ -41,9 +41,11 @@ async function subjectsOf(log: Log, records: readonly SandboxRecord[]): Promise<
   ]);
   const factsOfRun = new Map(runs.map(({ stream, head }) => [runOf(stream), (head as unknown as RunFacts).health]));
   const factsOfSandbox = new Map(sandboxes.map(({ stream, head }) => [sandboxOf(stream), (head as unknown as SandboxFacts).health]));
-  const keptRecords = records.filter(({ spec, state }) => spec.keep && (state === "running" || state === "paused")).slice(0, SUBJECTS_MAX);
-  const ofSandboxes = keptRecords.map(({ id, state, spec }) => {
-    const run = spec.labels[RUN_LABEL] ?? null;
+  const keptRecords = records
+    .filter(({ spec: config, state }) => config.keep && (state === "running" || state === "paused"))
+    .slice(0, SUBJECTS_MAX);
+  const ofSandboxes = keptRecords.map(({ id, state, spec: config }) => {
+    const run = config.labels[RUN_LABEL] ?? null;
     const facts = (run === null ? factsOfSandbox.get(id) : factsOfRun.get(run)?.sandbox) ?? emptyHealthFacts();
     const condition = state === "paused" ? "frozen" : facts.condition;
     return viewOf({ kind: "sandbox", id }, { ...facts, condition }, run);

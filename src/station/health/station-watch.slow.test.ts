@@ -7,7 +7,7 @@ import { sandboxStream } from "../vocabulary/station-names.ts";
 const { seconds, time, parts, local, runtime, watch, again } = useWatch();
 
 async function createKeptSandbox(): Promise<string> {
-  const sandbox = await (await parts().runtimes.get("fake")).create(parts().spec({ keep: true }));
+  const sandbox = await (await parts().runtimes.get("fake")).create(parts().config({ keep: true }));
   await sandbox.writeFile("/workspace/a.txt", Buffer.from("kept\n"));
   await sandbox.release();
   // Wait until the watch has opened the sandbox.

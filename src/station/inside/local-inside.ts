@@ -139,8 +139,8 @@ async function streamOf(word: string, options: { log: Log; store: Store; owner: 
     if (life !== null && (owner === undefined || life.owner === owner)) return stream;
   }
   const sandbox = await findSandbox(word, store);
-  const { spec } = await store.read(sandbox);
-  if (owner !== undefined && (spec.owner ?? LOCAL_OWNER) !== owner) return noSuchSandbox(word);
+  const { spec: config } = await store.read(sandbox);
+  if (owner !== undefined && (config.owner ?? LOCAL_OWNER) !== owner) return noSuchSandbox(word);
   return sandboxStream(sandbox);
 }
 

@@ -15,8 +15,8 @@ export async function planMerge(
   all: readonly Changes[],
   runtime: Runtime,
 ): Promise<{ order: string[]; clashes: Clash[] }> {
-  const spec = SandboxConfig.parse({ template: { kind: "host" }, workspace: { kind: "empty" } });
-  await using sandbox = await runtime.create(spec);
+  const config = SandboxConfig.parse({ template: { kind: "host" }, workspace: { kind: "empty" } });
+  await using sandbox = await runtime.create(config);
   const git = await openGit(sandbox);
   await git.load(baseFiles(all), Object.fromEntries(all.map((changes, index) => [sideName(index), changedFiles(changes)])));
   const clashes: Clash[] = [];

@@ -21,9 +21,19 @@ const dead = { pid: 2 ** 22 - 1, startTicks: 1, bootId: "another" };
 
 function keep(id: string, over: { name?: string; owner?: SandboxRecord["owner"] } = {}): void {
   const { name, owner = null } = over;
-  const spec = SandboxConfig.parse({ keep: owner === null, ...(name === undefined ? {} : { name }) });
+  const config = SandboxConfig.parse({ keep: owner === null, ...(name === undefined ? {} : { name }) });
   const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 1000, outputBytes: null };
-  store.note({ id, runtime: "oci", state: "running", createdAt: new Date().toISOString(), spec, limits, warnings: [], owner, details: {} });
+  store.note({
+    id,
+    runtime: "oci",
+    state: "running",
+    createdAt: new Date().toISOString(),
+    spec: config,
+    limits,
+    warnings: [],
+    owner,
+    details: {},
+  });
 }
 
 test("findSandbox accepts an id, an id prefix and a name", async () => {

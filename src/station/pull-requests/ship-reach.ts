@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error/error.ts";
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 import type { ShipTarget } from "../../contract/ship/ship.ts";
 import type { OutboundReply, OutboundRequest } from "../../network/outbound/request-outbound.ts";
 import { createBareRemote } from "../../workspace/git/bare-remote.ts";
@@ -15,7 +15,7 @@ import { createHttpRemote } from "./http-remote.ts";
 import type { ShipParts } from "./ship-steps.ts";
 
 export interface ReachOptions {
-  secretsOf(owner: string): Promise<Readonly<Record<string, SecretSpec>>>;
+  secretsOf(owner: string): Promise<Readonly<Record<string, SecretConfig>>>;
   send(request: OutboundRequest): Promise<OutboundReply>;
   git: Pick<GitOptions, "path">;
   /** Lock records for bare repositories on this machine. */
@@ -55,15 +55,15 @@ async function tokenFor(
   { secretsOf, owner }: Pick<ReachOptions, "secretsOf"> & { owner: string },
 ): Promise<string | null> {
   if (name === null) return null;
-  const spec = (await secretsOf(owner))[name];
+  const config = (await secretsOf(owner))[name];
   const to = new URL(url);
   const hint = `Store one: caisson secret set '${name}@${to.hostname}${to.port === "" ? "" : `;ports=${to.port}`}'`;
-  if (spec === undefined) throw new CaissonError("not_found", `the station has no secret ${name}`, { hint });
-  const file = fileOfSecret(spec);
+  if (config === undefined) throw new CaissonError("not_found", `the station has no secret ${name}`, { hint });
+  const file = fileOfSecret(config);
   if (file === null) throw new CaissonError("unsupported", `the secret ${name} is not stored in the station itself`, { hint });
   // Without TLS, we send the token only if the request allows private addresses; the sender then accepts no other
   // address.
-  const why = tokenRefusal(spec, { method, url: to }, { allowClear: allowPrivate });
+  const why = tokenRefusal(config, { method, url: to }, { allowClear: allowPrivate });
   if (why !== null) throw new CaissonError("denied", `the secret ${name} must not be sent to ${to.host}: ${why}`, { hint });
   return await readToken(file);
 }

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { CaissonError } from "../../contract/error/error.ts";
 import { foundOrNull } from "../../contract/error/found-or-null.ts";
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 import type { RunView } from "../../contract/run/run-verbs.ts";
 import type { SessionDetails } from "../../contract/session/session-verbs.ts";
 import type { ShipTarget, TestEvidence } from "../../contract/ship/ship.ts";
@@ -31,7 +31,7 @@ export interface StartShipParts {
   runs: Pick<RunVerbs, "get" | "events">;
   sessions: Pick<SessionVerbs, "get">;
   specs: Pick<SpecVerbs, "get">;
-  secretsOf(owner: string): Promise<Readonly<Record<string, SecretSpec>>>;
+  secretsOf(owner: string): Promise<Readonly<Record<string, SecretConfig>>>;
   author: { name: string; email: string };
 }
 

@@ -45,10 +45,10 @@ function bounded({
       return info;
     },
   } as Partial<SandboxVerbs> as SandboxVerbs;
-  const spec = SandboxConfig.parse({ limits: memoryBytes === undefined ? {} : { memoryBytes } });
+  const config = SandboxConfig.parse({ limits: memoryBytes === undefined ? {} : { memoryBytes } });
   const sandboxes = boundedSandboxes(verbs, {
     queue: async () => ({ bounds, checkOpen() {}, taken: async () => ({ byOwner: new Map(), promisedBytes: new Map(), ...takenRoom }) }),
-    store: { read: async () => ({ spec }) as SandboxRecord },
+    store: { read: async () => ({ spec: config }) as SandboxRecord },
   });
   return { sandboxes, made: calls };
 }

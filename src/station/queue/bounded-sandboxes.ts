@@ -52,8 +52,8 @@ export function boundedSandboxes(
     // A fork gets what its original requested.
     async fork(word) {
       const { id } = await sandboxes.get(word);
-      const { spec } = await store.read(id);
-      return await within({ ...spec.limits, owner: spec.owner ?? LOCAL_OWNER }, () => sandboxes.fork(id));
+      const { spec: config } = await store.read(id);
+      return await within({ ...config.limits, owner: config.owner ?? LOCAL_OWNER }, () => sandboxes.fork(id));
     },
   };
 }

@@ -19,12 +19,12 @@ beforeEach(async () => {
 });
 afterEach(() => rm(stateDir, { recursive: true, force: true }));
 
-const record = (spec: SandboxConfigInput, over: Partial<SandboxRecord> = {}): SandboxRecord => ({
+const record = (config: SandboxConfigInput, over: Partial<SandboxRecord> = {}): SandboxRecord => ({
   id,
   runtime: "fake",
   state: "running",
   createdAt: "2030-01-01T00:00:00.000Z",
-  spec: SandboxConfig.parse(spec),
+  spec: SandboxConfig.parse(config),
   limits: { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 1000, outputBytes: null },
   warnings: [],
   owner: null,

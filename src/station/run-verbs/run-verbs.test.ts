@@ -59,12 +59,12 @@ test("creates nothing for invalid requests", async () => {
 });
 
 test("stores the request's sandbox settings in the run for the next driver", async () => {
-  const specs: SandboxConfig[] = [];
+  const configs: SandboxConfig[] = [];
   const wrapRuntime = (runtime: Runtime): Runtime => ({
     ...runtime,
-    async create(spec, options) {
-      specs.push(spec);
-      return await runtime.create(spec, options);
+    async create(config, options) {
+      configs.push(config);
+      return await runtime.create(config, options);
     },
   });
   const script = { turns: [{ calls: [{ tool: "bash", arguments: { command: "echo" } }] }, { say: "Done." }] };
@@ -76,7 +76,7 @@ test("stores the request's sandbox settings in the run for the next driver", asy
     settings: { ...settings, limits: {} },
     agent: AgentDefinition.parse({ name: "x", system: "", sandbox: { env: { B: "2" } } }),
   });
-  expect(specs).toMatchObject([{ env: { A: "1", B: "2" }, allowRoot: true, mounts }]);
+  expect(configs).toMatchObject([{ env: { A: "1", B: "2" }, allowRoot: true, mounts }]);
   const [run] = (await station.verbs.runs.list()).runs;
   const [created] = await station.events(run?.run ?? "");
   expect(created?.data).toMatchObject({ agent: { definition: { sandbox: { mounts, mountGuard: { allowHooks: false } } } } });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { LEASE_TTL_MS } from "../../log/hold-lease.ts";
 import { createMemoryLog } from "../../log/memory/log.ts";
 import { createFakeRuntime } from "../../runtimes/fake/runtime.ts";
-import { parseSpec } from "../../sandbox/sandbox-config.ts";
+import { parseSandboxConfig } from "../../sandbox/sandbox-config.ts";
 import { createSessionStore } from "../../workspace/sessions.ts";
 import { RUN_LABEL } from "../vocabulary/station-names.ts";
 import { finishRuns } from "./finish-runs.ts";
@@ -13,7 +13,7 @@ afterEach(() => void vi.useRealTimers());
 test("only one process at a time removes the remains of a run", async () => {
   const log = createMemoryLog();
   const runtime = createFakeRuntime();
-  await runtime.create(parseSpec({ labels: { [RUN_LABEL]: "run_left" }, keep: true }));
+  await runtime.create(parseSandboxConfig({ labels: { [RUN_LABEL]: "run_left" }, keep: true }));
   const places = { home: "/nowhere", stateDir: "/nowhere/state" };
   const identity = { pid: 1, host: "here", startTicks: 1, bootId: "b" };
   const sessions = createSessionStore({ ...places, log, identity, alive: () => true });

@@ -14,7 +14,7 @@ import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import { settleFolder } from "../../workspace/apply-recovery.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
-import { guardedRunSpec, runSpec } from "../sandboxes/run-config.ts";
+import { guardRunConfig, runConfig } from "../sandboxes/run-config.ts";
 import { dropSnapshot } from "../sessions/stored-points.ts";
 import { RUN_LABEL, snapshotName } from "../vocabulary/station-names.ts";
 
@@ -110,10 +110,10 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     // Read again, because it may now contain what we saved from a dead sandbox.
     const { snapshot } = await options.sessions.get(options.session.id);
     const session = { ...options.session, snapshot };
-    const spec = runSpec({ ...options, session, hasLayer: capabilities.workspaceLayer });
-    for (const { path } of sharedFolders(spec)) await settleFolder(path, options.places);
+    const config = runConfig({ ...options, session, hasLayer: capabilities.workspaceLayer });
+    for (const { path } of sharedFolders(config)) await settleFolder(path, options.places);
     const notice = options.notice ?? (() => {});
-    const guarded = await guardedRunSpec(spec, { ...options, session, capabilities, notice });
+    const guarded = await guardRunConfig(config, { ...options, session, capabilities, notice });
     const sandbox = await options.runtime.create(guarded);
     options.crashpoint("sandbox.effect.after");
     const { snapshotGrainMs: grainMs } = options.runtime;

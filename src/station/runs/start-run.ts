@@ -7,7 +7,7 @@ import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import { parseRequest } from "../../contract/error/parse-request.ts";
 import type { SnapshotId } from "../../contract/ids.ts";
 import { ChosenName } from "../../contract/ids.ts";
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 import type { StartRun } from "../../contract/run/run-verbs.ts";
 import { fieldOptions, mergeFields, sandboxSettings } from "../../contract/sandbox/sandbox-field-options.ts";
 import type { FolderMount, LimitsRequest, SandboxField } from "../../contract/sandbox/sandbox-fields.ts";
@@ -53,7 +53,7 @@ export interface StartRunOptions extends SessionCreation {
   /** The default limits of a sandbox. */
   limits: LimitsRequest;
   /** Returns the secrets that an owner may name: its own, and those in the station's configuration. */
-  secretsOf: (owner: string) => Promise<Readonly<Record<string, SecretSpec>>>;
+  secretsOf: (owner: string) => Promise<Readonly<Record<string, SecretConfig>>>;
   /** The folder that relative paths in the user's own agent files refer to. */
   cwd: string;
   /** The user's home folder. */
@@ -146,7 +146,7 @@ export function tapeOf({ record, replay }: Pick<StartRun, "record" | "replay">):
 
 async function definitionOf(
   request: StartRun,
-  { secrets, nameable }: { secrets: Readonly<Record<string, SecretSpec>>; nameable: Readonly<Record<string, SecretSpec>> | null },
+  { secrets, nameable }: { secrets: Readonly<Record<string, SecretConfig>>; nameable: Readonly<Record<string, SecretConfig>> | null },
   options: Pick<StartRunOptions, "agents" | "defaultModel">,
 ): Promise<AgentDefinition> {
   const { agent, input, trustAgentFile: isTrusted } = request;
@@ -165,7 +165,7 @@ async function definitionOf(
  */
 export async function agentAsked(
   request: StartRun,
-  options: Pick<StartRunOptions, "agents" | "defaultModel"> & { nameable: Readonly<Record<string, SecretSpec>> | null },
+  options: Pick<StartRunOptions, "agents" | "defaultModel"> & { nameable: Readonly<Record<string, SecretConfig>> | null },
 ): Promise<AgentDefinition> {
   const { nameable } = options;
   const { secretNames, secrets: own } = request.settings;
@@ -180,7 +180,7 @@ export async function agentAsked(
  */
 function overriddenSettings(
   { settings, model }: StartRun,
-  secrets: Readonly<Record<string, SecretSpec>>,
+  secrets: Readonly<Record<string, SecretConfig>>,
   { defaultModel }: Pick<StartRunOptions, "defaultModel">,
 ): Set<string> {
   const { image, snapshot, maxSteps, timeoutMs, guardian } = settings;
@@ -209,7 +209,7 @@ async function withSettings(
   definition: AgentDefinition,
   { settings, attended }: StartRun,
   options: Pick<StartRunOptions, "limits" | "cwd" | "home" | "stateDir" | "findSnapshot" | "treeOfUpload"> & {
-    secrets: Readonly<Record<string, SecretSpec>>;
+    secrets: Readonly<Record<string, SecretConfig>>;
     owner: string;
   },
 ): Promise<AgentDefinition> {

@@ -20,15 +20,18 @@ interface GuardOptions {
  * Rolls back interrupted applies in the shared folders, and adds what the guard hides and protects in them. Throws
  * `invalid` for a folder that must not be shared, and `unsupported` for restrictions that the runtime cannot enforce.
  */
-export async function guardFolders(spec: SandboxConfig, { guard, runtime, home, stateDir, notice }: GuardOptions): Promise<SandboxConfig> {
+export async function guardFolders(
+  config: SandboxConfig,
+  { guard, runtime, home, stateDir, notice }: GuardOptions,
+): Promise<SandboxConfig> {
   if (existsSync(join(stateDir, "applies"))) {
     const { settleFolder } = await import("../../workspace/apply-recovery.ts");
-    for (const { path } of sharedFolders(spec)) await settleFolder(path, { stateDir });
+    for (const { path } of sharedFolders(config)) await settleFolder(path, { stateDir });
   }
-  if (guard === undefined) return spec;
+  if (guard === undefined) return config;
   const places = { home, stateDir };
-  if (spec.workspace.kind === "folder" && !guard.named) refuseWrongPlace(spec.workspace.path, { places, option: "workspace" });
-  const checked = { ...spec, mounts: checkedMounts(spec.mounts, places) };
+  if (config.workspace.kind === "folder" && !guard.named) refuseWrongPlace(config.workspace.path, { places, option: "workspace" });
+  const checked = { ...config, mounts: checkedMounts(config.mounts, places) };
   const capabilities = await runtime.capabilities();
   const rules = { hide: guard.hide, show: guard.show };
   const hidden = await hideCredentials(checked, { folders: sharedFolders(checked), rules, capabilities, notice });

@@ -28,7 +28,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const capabilities = { paths: true, isolation: 1, reasons: {} };
 const places = () => ({ home: join(folder, "home"), stateDir: join(folder, "home/.state") });
 const mountOf = (path: string, access: WorkspaceAccess = "ro") => ({ path: join(folder, path), target: "/mnt/data", access });
-const specOf = (access: WorkspaceAccess = "ro") =>
+const configOf = (access: WorkspaceAccess = "ro") =>
   SandboxConfig.parse({
     workspace: { kind: "folder", path: join(folder, "home/project") },
     mounts: [mountOf("home/data", access)],
@@ -37,9 +37,14 @@ const specOf = (access: WorkspaceAccess = "ro") =>
 describe("guards for mounts", () => {
   test("hide likely credentials in every folder, and report their paths inside", async () => {
     const notices: string[] = [];
-    const spec = specOf();
+    const config = configOf();
     const rules = { hide: [], show: [] };
-    const hidden = await hideCredentials(spec, { folders: sharedFolders(spec), rules, capabilities, notice: (text) => notices.push(text) });
+    const hidden = await hideCredentials(config, {
+      folders: sharedFolders(config),
+      rules,
+      capabilities,
+      notice: (text) => notices.push(text),
+    });
     expect(hidden.deniedPaths).toEqual(["/workspace/.env", "/mnt/data/.env"]);
     expect(notices).toEqual([
       "1 file that looks like a credential is hidden inside: .env (--show NAME shows it)",
@@ -49,9 +54,9 @@ describe("guards for mounts", () => {
 
   test("make files that run code outside read-only in read-write mounts", () => {
     const expected = ["/mnt/data/.envrc", "/mnt/data/.git/config", "/mnt/data/.git/hooks"];
-    expect(guardWritable(specOf("rw"), { places: places(), capabilities }).readOnlyPaths).toEqual(expected);
-    expect(guardWritable(specOf("overlay"), { places: places(), capabilities }).readOnlyPaths).toEqual([]);
-    expect(() => guardWritable(specOf("rw"), { places: places(), capabilities: { ...capabilities, paths: false } })).toThrow(
+    expect(guardWritable(configOf("rw"), { places: places(), capabilities }).readOnlyPaths).toEqual(expected);
+    expect(guardWritable(configOf("overlay"), { places: places(), capabilities }).readOnlyPaths).toEqual([]);
+    expect(() => guardWritable(configOf("rw"), { places: places(), capabilities: { ...capabilities, paths: false } })).toThrow(
       expect.objectContaining({ code: "unsupported" }),
     );
   });

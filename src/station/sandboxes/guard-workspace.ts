@@ -35,7 +35,7 @@ export function checkedMounts(mounts: readonly FolderMount[], places: KnownPlace
  * default.
  */
 export async function hideCredentials(
-  spec: SandboxConfig,
+  config: SandboxConfig,
   options: { folders: readonly FolderMount[]; rules: HidingRules; capabilities: PathAbility; notice: (text: string) => void },
 ): Promise<SandboxConfig> {
   const denied: string[] = [];
@@ -45,7 +45,7 @@ export async function hideCredentials(
       hint: "Show files that are not credentials with --show PATTERN.",
     });
   }
-  return denied.length === 0 ? spec : { ...spec, deniedPaths: [...spec.deniedPaths, ...denied] };
+  return denied.length === 0 ? config : { ...config, deniedPaths: [...config.deniedPaths, ...denied] };
 }
 
 /** Returns the paths to hide, as seen inside. */
@@ -74,21 +74,21 @@ async function hiddenIn(
  * outside. Throws `unsupported` if that cannot be enforced.
  */
 export function guardWritable(
-  spec: SandboxConfig,
+  config: SandboxConfig,
   options: { places: Pick<KnownPlaces, "home">; capabilities: PathAbility },
 ): SandboxConfig {
   const { capabilities } = options;
-  const written = sharedFolders(spec).filter(({ access }) => access === "rw");
+  const written = sharedFolders(config).filter(({ access }) => access === "rw");
   // Without isolation, the sandbox can reach all of the user's files anyway, and the runtime's warning says so.
-  if (capabilities.isolation === 0) return spec;
+  if (capabilities.isolation === 0) return config;
   const guarded = written.flatMap(({ path, target }) => guardedPaths(path, options.places).map((below) => `${target}/${below}`));
-  if (guarded.length === 0) return spec;
+  if (guarded.length === 0) return config;
   if (!capabilities.paths)
     throw unsupportedError("protect git's hooks and settings from changes", {
       capabilities,
       without: "Use --allow-hooks to run without this protection.",
     });
-  return { ...spec, readOnlyPaths: [...spec.readOnlyPaths, ...guarded.filter((path) => !spec.deniedPaths.includes(path))] };
+  return { ...config, readOnlyPaths: [...config.readOnlyPaths, ...guarded.filter((path) => !config.deniedPaths.includes(path))] };
 }
 
 function unsupportedError(what: string, { capabilities, without }: { capabilities: PathAbility; without: string }): CaissonError {

@@ -3,7 +3,7 @@ import { CaissonError } from "../../contract/error/error.ts";
 import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import { SandboxId } from "../../contract/ids.ts";
 import type { ChangeLabels } from "../../contract/label/change-labels.ts";
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 import type { SandboxInfo } from "../../contract/sandbox/sandbox.ts";
 import type { CreateSandbox, SnapshotView } from "../../contract/sandbox/sandbox-verbs.ts";
 import { LOCAL_OWNER, ownedBy } from "../../contract/token/owner.ts";
@@ -39,7 +39,7 @@ export interface LocalSandboxesOptions {
   /** Returns the folder with an upload's files. Throws `not_found`. */
   treeOfUpload: (upload: string, options: { owner: string }) => Promise<string>;
   /** Returns the secrets that an owner may name. */
-  secretsOf: (owner: string) => Promise<Readonly<Record<string, SecretSpec>>>;
+  secretsOf: (owner: string) => Promise<Readonly<Record<string, SecretConfig>>>;
   /** Removes the sandboxes of runs that have ended. */
   finishRuns: (runtimes: readonly Runtime[]) => Promise<void>;
   /** Called after each change. */
@@ -198,15 +198,15 @@ async function withTemplate(
   const { id, workspaceFolder: path } = await findSnapshot(snapshot);
   const { workspace } = request.spec;
   // Set here already, so that the folder gets the same guards as any other.
-  const spec = { ...request.spec, template: { kind: "snapshot" as const, id } };
-  if (workspace.kind === "folder" || path === undefined) return { ...request, spec };
+  const config = { ...request.spec, template: { kind: "snapshot" as const, id } };
+  if (workspace.kind === "folder" || path === undefined) return { ...request, spec: config };
   const guard = request.guard && { ...request.guard, named: true };
-  return { ...request, ...defined({ guard }), spec: { ...spec, workspace: { kind: "folder", path, access: "overlay" } } };
+  return { ...request, ...defined({ guard }), spec: { ...config, workspace: { kind: "folder", path, access: "overlay" } } };
 }
 
 /** Creates the sandbox. A cached probe may be outdated, so with `auto` we probe again, once. */
 async function make(
-  { spec, runtime: requestedRuntime, guard }: CreateSandbox,
+  { spec: config, runtime: requestedRuntime, guard }: CreateSandbox,
   options: Omit<LocalSandboxesOptions, "finishRuns" | "runtimes"> & { signal?: AbortSignal; owner: string },
 ): Promise<OwnedSandbox> {
   const { resolver, signal } = options;
@@ -216,9 +216,9 @@ async function make(
     if (signal?.aborted) throw new CaissonError("cancelled", "interrupted before the sandbox was created");
     // Loaded only for a sandbox that shares a folder.
     const guarded =
-      sharedFolders(spec).length === 0
-        ? spec
-        : await (await import("./guard-folders.ts")).guardFolders(spec, { ...options, guard, runtime });
+      sharedFolders(config).length === 0
+        ? config
+        : await (await import("./guard-folders.ts")).guardFolders(config, { ...options, guard, runtime });
     // The caller's identity decides the owner, even if the request names another one.
     return runtime.create({ ...guarded, ...ownedBy(options.owner) }, defined({ signal }));
   };

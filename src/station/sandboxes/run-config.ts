@@ -10,7 +10,7 @@ import { RUN_LABEL } from "../vocabulary/station-names.ts";
 import { checkedMounts, guardWritable, hideCredentials } from "./guard-workspace.ts";
 
 /** Returns the configuration of a run's sandbox. */
-export function runSpec(options: {
+export function runConfig(options: {
   run: string;
   /** Used instead of the run label. */
   labels?: Readonly<Record<string, string>>;
@@ -37,8 +37,8 @@ export function runSpec(options: {
  * Returns the configuration with guards for the user's folders: hidden credentials and read-only paths. We read the
  * folders each time, since much may have changed since the run started. Throws `invalid`, `unsupported`.
  */
-export async function guardedRunSpec(
-  spec: SandboxConfig,
+export async function guardRunConfig(
+  config: SandboxConfig,
   options: {
     definition: AgentDefinition;
     session: Session;
@@ -50,11 +50,11 @@ export async function guardedRunSpec(
   const { session, places, capabilities, notice } = options;
   const { mountGuard } = options.definition.sandbox;
   const rules = session.source.kind === "folder" ? session.source.hiding : undefined;
-  const folders = sharedFolders({ ...spec, mounts: [] });
-  const hidden = rules === undefined ? spec : await hideCredentials(spec, { folders, rules, capabilities, notice });
+  const folders = sharedFolders({ ...config, mounts: [] });
+  const hidden = rules === undefined ? config : await hideCredentials(config, { folders, rules, capabilities, notice });
   if (mountGuard === undefined) return hidden;
   const { allowHooks, ...mountRules } = mountGuard;
-  const mounts = checkedMounts(spec.mounts, places);
+  const mounts = checkedMounts(config.mounts, places);
   const guarded = await hideCredentials({ ...hidden, mounts }, { folders: mounts, rules: mountRules, capabilities, notice });
   return allowHooks ? guarded : guardWritable(guarded, { places, capabilities });
 }

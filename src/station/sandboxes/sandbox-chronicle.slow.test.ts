@@ -88,8 +88,8 @@ describe("the chronicle of sandboxes", () => {
     await using _ = start();
     const [quick, waiting] = ["sb_aaaaaaaaaaaa", "sb_bbbbbbbbbbbb"];
     await store.write(record(waiting, { details: { waiting: true } }));
-    const { spec, limits, createdAt } = record(quick);
-    const { template, workspace, mounts, network, allowRoot, keep, labels } = spec;
+    const { spec: config, limits, createdAt } = record(quick);
+    const { template, workspace, mounts, network, allowRoot, keep, labels } = config;
     const info = { id: quick, runtime: "fake", state: "running" as const, createdAt, limits, warnings: [], owner: "ann" };
     for (const tell of listeners) {
       tell({ kind: "made", info: { ...info, template, workspace, mounts, network, allowRoot, keep, labels } });

@@ -33,7 +33,7 @@ describe("sandboxes held by a process", () => {
     });
   });
   afterEach(() => runtime[Symbol.asyncDispose]());
-  const create = (spec: SandboxConfigInput = {}) => runtime.create(SandboxConfig.parse(spec));
+  const create = (config: SandboxConfigInput = {}) => runtime.create(SandboxConfig.parse(config));
   const isThere = async ({ id }: OwnedSandbox) => (await runtime.list()).some((each) => each.id === id);
 
   test("share one connection until the last holder releases it", async () => {

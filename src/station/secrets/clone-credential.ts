@@ -1,4 +1,4 @@
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import type { GitCredential } from "../../network/outbound/git-access.ts";
 import { fileOfSecret, readToken, tokenRefusal } from "./kept-token.ts";
@@ -14,7 +14,7 @@ const usualNames = ["GITHUB_TOKEN", "GITEA_TOKEN"];
  */
 export async function cloneCredential(
   url: URL,
-  { owner, secrets }: { owner: string; secrets: Readonly<Record<string, SecretSpec>> },
+  { owner, secrets }: { owner: string; secrets: Readonly<Record<string, SecretConfig>> },
 ): Promise<GitCredential | null> {
   const base = url.href.replace(/[?#].*$/, "").replace(/\/$/, "");
   const requests = [
@@ -23,19 +23,19 @@ export async function cloneCredential(
   ];
   const allowClear = owner === LOCAL_OWNER;
   const fitting = Object.entries(secrets)
-    .flatMap(([name, spec]) => {
-      const file = fileOfSecret(spec);
+    .flatMap(([name, config]) => {
+      const file = fileOfSecret(config);
       // A secret for every host names no host in particular, so we send it only if the request names it.
-      const isNamed = spec.hosts.every((host) => host !== "*");
-      const isRefused = requests.some((request) => tokenRefusal(spec, request, { allowClear }) !== null);
-      return file === null || !isNamed || isRefused ? [] : [{ name, file, git: spec.git }];
+      const isNamed = config.hosts.every((host) => host !== "*");
+      const isRefused = requests.some((request) => tokenRefusal(config, request, { allowClear }) !== null);
+      return file === null || !isNamed || isRefused ? [] : [{ name, file, git: config.git }];
     })
     .sort((left, right) => rank(left) - rank(right) || left.name.localeCompare(right.name));
   const [chosen] = fitting;
   return chosen === undefined ? null : { username: chosen.git?.username ?? USERNAME, password: await readToken(chosen.file) };
 }
 
-function rank({ name, git }: { name: string; git: SecretSpec["git"] }): number {
+function rank({ name, git }: { name: string; git: SecretConfig["git"] }): number {
   if (git !== undefined) return 0;
   return usualNames.includes(name) ? 1 : 2;
 }

@@ -1,4 +1,4 @@
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 import { readSecretFile } from "../../network/secrets/read-secret-file.ts";
 import { createSecretScope } from "../../network/secrets/secret-scope.ts";
 
@@ -7,7 +7,7 @@ const TOKEN_BYTES_MAX = 65_536;
 /**
  * Returns the file with the value of a secret that the station itself can send; null for a secret from another source.
  */
-export function fileOfSecret({ from }: SecretSpec): string | null {
+export function fileOfSecret({ from }: SecretConfig): string | null {
   return typeof from === "object" && "file" in from ? from.file : null;
 }
 
@@ -16,11 +16,11 @@ export function fileOfSecret({ from }: SecretSpec): string | null {
  * allows requests without TLS, if the sender ensures that they stay in a private network.
  */
 export function tokenRefusal(
-  spec: SecretSpec,
+  config: SecretConfig,
   { method, url }: { method: string; url: URL },
   options: { allowClear: boolean },
 ): string | null {
-  const scope = createSecretScope(spec);
+  const scope = createSecretScope(config);
   if (scope.header !== null && scope.header !== "authorization") return "it is for another header";
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
   const head = { method, target: `${url.pathname}${url.search}`, version: "1.1" as const, headers: [] };

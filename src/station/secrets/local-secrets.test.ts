@@ -17,9 +17,9 @@ afterEach(() => rm(stateDir, { recursive: true, force: true }));
 
 /** Returns the value as a network reads it. */
 async function valueNow(): Promise<string> {
-  const { TOKEN: spec } = (await secrets.specs("local")) as Record<string, { from: { file: string } }>;
-  if (spec === undefined) throw new Error("there is no such secret");
-  return readFile(spec.from.file, "utf8");
+  const { TOKEN: config } = (await secrets.configs("local")) as Record<string, { from: { file: string } }>;
+  if (config === undefined) throw new Error("there is no such secret");
+  return readFile(config.from.file, "utf8");
 }
 
 test("are readable by their user only, and listed without their values", async () => {
@@ -34,7 +34,7 @@ test("are readable by their user only, and listed without their values", async (
     updatedAt: "2030-01-01T00:00:00.000Z",
   });
   expect(await secrets.list()).toEqual([secret]);
-  expect(JSON.stringify([await secrets.list(), await secrets.specs("local")])).not.toContain(value);
+  expect(JSON.stringify([await secrets.list(), await secrets.configs("local")])).not.toContain(value);
   const folder = join(stateDir, "secrets", "local");
   for (const name of await readdir(folder)) expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
   expect((await stat(folder)).mode & 0o777).toBe(0o700);
@@ -58,7 +58,7 @@ test("belong to one owner each", async () => {
   await secrets.set("TOKEN", { value: "of-somebody-else", hosts: ["example.com"] }, { owner: "ben" });
   expect((await secrets.list()).map(({ owner }) => owner)).toEqual(["ada", "ben"]);
   expect(await secrets.list({ owner: "ada" })).toHaveLength(1);
-  expect(await secrets.specs("local")).toEqual({});
+  expect(await secrets.configs("local")).toEqual({});
   await expect(secrets.remove("TOKEN")).rejects.toMatchObject({ code: "not_found" });
   await expect(secrets.list({ owner: "../ada" })).resolves.toEqual([]);
   await expect(secrets.set("TOKEN", { value, hosts: ["a.test"] }, { owner: "../ada" })).rejects.toMatchObject({ code: "invalid" });
@@ -84,5 +84,5 @@ test("a record that other users could have written is ignored", async () => {
   await writeFile(file, text.replace("github.com", "evil.test"), { mode: 0o666 });
   await chmod(file, 0o666);
   expect(await secrets.list()).toEqual([]);
-  expect(await secrets.specs("local")).toEqual({});
+  expect(await secrets.configs("local")).toEqual({});
 });

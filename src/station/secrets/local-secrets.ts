@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../contract/error/error.ts";
 import { parseRequest } from "../../contract/error/parse-request.ts";
-import type { SecretSpec } from "../../contract/network/network.ts";
+import type { SecretConfig } from "../../contract/network/network.ts";
 import { SecretName, SecretView, SetSecret } from "../../contract/secret/secret-verbs.ts";
 import { LOCAL_OWNER, Owner } from "../../contract/token/owner.ts";
 import { defined } from "../../lib/defined.ts";
@@ -22,7 +22,7 @@ type SecretRecord = z.infer<typeof SecretRecord>;
 
 export interface LocalSecrets extends SecretVerbs {
   /** Returns an owner's secrets for a sandbox: each names the file with its value. */
-  specs(owner: string): Promise<Record<string, SecretSpec>>;
+  configs(owner: string): Promise<Record<string, SecretConfig>>;
 }
 
 /**
@@ -74,16 +74,16 @@ export function createLocalSecrets(options: { stateDir: string; now?: () => numb
       await rm(join(folder, `${name}${RECORD}`), { force: true });
       await rm(valueFile(folder, name), { force: true });
     },
-    async specs(owner) {
+    async configs(owner) {
       const records = await recordsOf(owner);
-      return Object.fromEntries(records.map((record) => [record.name, specOf(record, valueFile(folderOf(owner), record.name))]));
+      return Object.fromEntries(records.map((record) => [record.name, configOf(record, valueFile(folderOf(owner), record.name))]));
     },
   };
 }
 
 const valueFile = (folder: string, name: string) => join(folder, `${name}.value`);
 
-function specOf({ hosts, ports, header, methods, paths, git }: SecretRecord, file: string): SecretSpec {
+function configOf({ hosts, ports, header, methods, paths, git }: SecretRecord, file: string): SecretConfig {
   return { from: { file }, hosts, ports, ...defined({ header, methods, paths, git }) };
 }
 

@@ -8,7 +8,7 @@ import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { PointFiles } from "./step-files.ts";
 import { COPY_BYTES_MAX } from "./stored-points.ts";
-import { type MakeViewSpec, viewSpec } from "./view-spec.ts";
+import { type MakeViewConfig, viewConfig } from "./view-config.ts";
 
 /** The subfolder of a session with layers copied from stored points, each for one view. */
 const VIEWS = "views";
@@ -28,13 +28,13 @@ export interface PointView {
 export async function withPointView<Result>(
   session: Session,
   files: Exclude<PointFiles, null>,
-  options: { sessions: SessionStore; runtime: Runtime; spec?: MakeViewSpec },
+  options: { sessions: SessionStore; runtime: Runtime; makeConfig?: MakeViewConfig },
   work: (sandbox: Sandbox, seen: PointView) => Promise<Result>,
 ): Promise<Result> {
-  const { sessions, runtime, spec = viewSpec } = options;
+  const { sessions, runtime, makeConfig = viewConfig } = options;
   if (files.kind === "snapshot") {
     const then = { ...session, snapshot: files.id === null ? null : { id: files.id, runtime: runtime.name } };
-    await using sandbox = await runtime.create(await spec(then, options));
+    await using sandbox = await runtime.create(await makeConfig(then, options));
     return await work(sandbox, { session: then, sessions });
   }
   const paths = sessions.paths(session);
@@ -45,7 +45,7 @@ export async function withPointView<Result>(
     // Everything in the layer was copied just now, even if the session is old.
     const forked = { from: session.id, at: new Date().toISOString(), since: session.forked?.since ?? session.createdAt };
     const then = { ...session, forked };
-    await using sandbox = await runtime.create(await spec(then, { sessions: there, runtime }));
+    await using sandbox = await runtime.create(await makeConfig(then, { sessions: there, runtime }));
     return await work(sandbox, { session: then, sessions: there });
   } finally {
     await removeView(layer, runtime);

@@ -67,11 +67,11 @@ function sourceOf({ id, runtime, spec: { workspace } }: SandboxRecord, { stateDi
 }
 
 async function changesIn(
-  { id, runtime: name, spec, createdAt }: SandboxRecord,
+  { id, runtime: name, spec: config, createdAt }: SandboxRecord,
   options: ChangesOptions & { applied: ReadonlyMap<string, string>; ignoring?: IgnoredFiles },
 ): Promise<Changes> {
   const { stateDir, applied } = options;
-  const { workspace, template, deniedPaths } = spec;
+  const { workspace, template, deniedPaths } = config;
   const runtime = await options.runtime(name);
   const lower = workspace.kind === "folder" ? workspace.path : await emptyFolder(stateDir);
   // A sandbox created from a snapshot has changes below its own layer, too.

@@ -15,7 +15,7 @@ import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import { withPointView } from "./point-view.ts";
 import type { PointFiles } from "./step-files.ts";
-import { type MakeViewSpec, viewSpec } from "./view-spec.ts";
+import { type MakeViewConfig, viewConfig } from "./view-config.ts";
 
 /** How long a view waits for another view that holds the layer. */
 const VIEW_WAIT_MS_MAX = 20_000;
@@ -94,10 +94,10 @@ function copiedAt({ forked }: Session): { copiedAtMs?: number } {
  */
 export async function withSandbox<Result>(
   { id }: Session,
-  options: Pick<ChangesOptions, "sessions"> & { runtime: Runtime; spec?: MakeViewSpec },
+  options: Pick<ChangesOptions, "sessions"> & { runtime: Runtime; makeConfig?: MakeViewConfig },
   work: (sandbox: Sandbox, session: Session) => Promise<Result>,
 ): Promise<Result> {
-  const { runtime, sessions, spec = viewSpec } = options;
+  const { runtime, sessions, makeConfig = viewConfig } = options;
   const deadline = Date.now() + VIEW_WAIT_MS_MAX;
   let firstDeathAt: number | null = null;
   for (;;) {
@@ -107,7 +107,7 @@ export async function withSandbox<Result>(
       // A writable layer can have only one sandbox at a time, so a view holds the session as a run does.
       await using _ = await sessions.look(id);
       const session = await sessions.get(id);
-      await using sandbox = await runtime.create(await spec(session, options));
+      await using sandbox = await runtime.create(await makeConfig(session, options));
       return await work(sandbox, session);
     } catch (error) {
       const isDeath = running !== undefined && isGone(error);

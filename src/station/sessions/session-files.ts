@@ -8,7 +8,7 @@ import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { withPointView } from "./point-view.ts";
 import { type ChangesOptions, lookAtSession, withSandbox } from "./session-changes.ts";
 import type { PointFiles } from "./step-files.ts";
-import { guardedViewSpec, type MakeViewSpec } from "./view-spec.ts";
+import { guardViewConfig, type MakeViewConfig } from "./view-config.ts";
 
 const ENTRIES_MAX = 10_000;
 const FILE_BYTES_MAX = 16 * 1024 * 1024;
@@ -63,11 +63,11 @@ async function inside<Result>(
     throw new CaissonError("not_found", `the session ${session.id} has no files yet`);
   const runtime: Runtime = await options.runtime(session.runtime ?? undefined);
   const { sessions, stateDir } = options;
-  const spec: MakeViewSpec = (then, how) => guardedViewSpec(then, { ...how, stateDir });
+  const makeConfig: MakeViewConfig = (then, how) => guardViewConfig(then, { ...how, stateDir });
   return await lookAtSession(session, options, async () => {
-    if (version === "now") return await withSandbox(session, { ...options, runtime, spec }, work);
-    if (version !== null) return await withPointView(session, version, { ...options, runtime, spec }, work);
-    await using sandbox = await runtime.create(await spec(session, { runtime, sessions, asBegun: true }));
+    if (version === "now") return await withSandbox(session, { ...options, runtime, makeConfig }, work);
+    if (version !== null) return await withPointView(session, version, { ...options, runtime, makeConfig }, work);
+    await using sandbox = await runtime.create(await makeConfig(session, { runtime, sessions, asBegun: true }));
     return await work(sandbox);
   });
 }

@@ -229,14 +229,14 @@ test("a sandbox without a session has changes with the same guards", async () =>
   await using station = await createTestStation({ script: { turns: [] }, files: { ...files, ".gitignore": "built\n", ".env": "KEY=1\n" } });
   const { sessions } = station.verbs;
   const workspace = { kind: "folder" as const, path: station.folder, access: "overlay" as const };
-  const spec = SandboxConfig.parse({ workspace, keep: true, name: "kept", deniedPaths: ["/workspace/.env"] });
-  await using sandbox = await station.runtime.create({ ...spec, deniedPaths: [] });
+  const config = SandboxConfig.parse({ workspace, keep: true, name: "kept", deniedPaths: ["/workspace/.env"] });
+  await using sandbox = await station.runtime.create({ ...config, deniedPaths: [] });
   const store = createStore({ stateDir: dirname(station.folder) });
   const { id, limits } = sandbox.info;
   // Two seconds ago, since a file time within the second of creation could come from the copy.
   const createdAt = new Date(Date.now() - 2000).toISOString();
   await utimes(join(station.folder, "a.txt"), 1, 1);
-  store.note({ id, runtime: "fake", state: "running", createdAt, spec, limits, warnings: [], owner: null, details: {} });
+  store.note({ id, runtime: "fake", state: "running", createdAt, spec: config, limits, warnings: [], owner: null, details: {} });
   for (const [name, text] of Object.entries({ "a.txt": "new\n", "c.txt": "one\n", ".envrc": "x\n", built: "b", ".env": "" }))
     await sandbox.writeFile(`/workspace/${name}`, Buffer.from(text));
 
@@ -257,7 +257,7 @@ test("a sandbox without a session has changes with the same guards", async () =>
   await writeFile(join(station.folder, "a.txt"), "mine\n");
   await expect(sessions.apply("kept")).rejects.toMatchObject({ code: "conflict" });
 
-  const shared = SandboxConfig.parse({ ...spec, name: "shared", workspace: { ...workspace, access: "rw" } });
+  const shared = SandboxConfig.parse({ ...config, name: "shared", workspace: { ...workspace, access: "rw" } });
   store.note({
     id: "sb_aaaaaaaaaaaa",
     runtime: "fake",

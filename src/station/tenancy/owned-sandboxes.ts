@@ -22,8 +22,8 @@ export function ownedSandboxes(station: Pick<Station, "sandboxes">, view: OwnVie
 }
 
 async function resolveOwnReferences(request: CreateSandbox, { sees, own }: OwnView): Promise<CreateSandbox> {
-  const { snapshot, spec } = request;
-  if (sees === "own") refuseStationLabels("sandbox", spec.labels);
-  if (spec.template.kind === "snapshot") await own.snapshot(spec.template.id);
+  const { snapshot, spec: config } = request;
+  if (sees === "own") refuseStationLabels("sandbox", config.labels);
+  if (config.template.kind === "snapshot") await own.snapshot(config.template.id);
   return snapshot === undefined ? request : { ...request, snapshot: await own.snapshot(snapshot) };
 }

@@ -51,8 +51,8 @@ export function createCommandWork({
     const held = before.then(async () => {
       const [there] = await find(context);
       if (there !== undefined) return await sandboxes.hold(there.id);
-      const spec = SandboxConfig.parse({ workspace: workspaceOf(effect.source), keep: true, labels: { [JOB_LABEL]: label } });
-      return await sandboxes.create({ spec }, { owner: context.facts.owner });
+      const config = SandboxConfig.parse({ workspace: workspaceOf(effect.source), keep: true, labels: { [JOB_LABEL]: label } });
+      return await sandboxes.create({ spec: config }, { owner: context.facts.owner });
     });
     const settled = ignore(held, "returned below; the next command opens it again");
     opening.set(label, settled);

@@ -16,8 +16,8 @@ const SET_ID = 0o6000;
 const noWall = "without a wall, this would exhaust the machine itself";
 
 /** Creates the sandbox, or returns null if the runtime rejects the config, which is as safe as enforcing it. */
-async function unlessRefused(context: AttackContext, spec: SandboxConfigInput): Promise<OwnedSandbox | null> {
-  return context.create(spec).catch((error: unknown) => {
+async function unlessRefused(context: AttackContext, config: SandboxConfigInput): Promise<OwnedSandbox | null> {
+  return context.create(config).catch((error: unknown) => {
     if (error instanceof CaissonError && error.code === "unsupported") return null;
     throw error;
   });

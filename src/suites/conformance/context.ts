@@ -49,9 +49,9 @@ export interface ConformanceContext {
   /** Creates an empty folder in the shared sandbox's workspace. */
   folder(): Promise<string>;
   /** Creates a sandbox for this test alone. */
-  create(spec?: SandboxConfigInput): Promise<OwnedSandbox>;
+  create(config?: SandboxConfigInput): Promise<OwnedSandbox>;
   /** Returns the config that `create` would use, for tests that call the runtime themselves. */
-  spec(spec?: SandboxConfigInput): SandboxConfig;
+  config(config?: SandboxConfigInput): SandboxConfig;
   /** Registers a sandbox that the test created some other way, to destroy it at the end. */
   adopt(sandbox: OwnedSandbox): OwnedSandbox;
   /** Creates an empty folder on the host that the sandbox's user can access. */

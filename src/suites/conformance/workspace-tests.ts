@@ -107,8 +107,8 @@ export const workspaceTests: ConformanceTest[] = [
     async run(context) {
       if (!context.capabilities.workspaceLayer) return { skipped: "the runtime stores no layers" };
       const [path, layer] = [await context.hostFolder(), await context.hostFolder()];
-      const spec = { workspace: { kind: "folder" as const, path, layer } };
-      const first = await context.create(spec);
+      const config = { workspace: { kind: "folder" as const, path, layer } };
+      const first = await context.create(config);
       await writeText(first, "/workspace/made", "kept");
       await writeText(first, "/home/user/.login", "kept, too");
       if (context.capabilities.snapshot) {
@@ -117,12 +117,12 @@ export const workspaceTests: ConformanceTest[] = [
       }
       await first.destroy();
       assert.deepEqual(await readdir(path), [], "the folder outside");
-      const second = await context.create(spec);
+      const second = await context.create(config);
       assert.equal(await readText(context, second, "/workspace/made"), "kept");
       assert.equal(await readText(context, second, "/home/user/.login"), "kept, too");
       await second.destroy();
       await context.runtime.removeLayer?.(layer);
-      const third = await context.create(spec);
+      const third = await context.create(config);
       await rejectsWith(context, "not_found", "a file of the removed layer", () => third.stat("/home/user/.login"));
       await third.destroy();
       await context.runtime.removeLayer?.(layer);

@@ -103,15 +103,15 @@ export function sandboxTools(context: McpContext): McpTool[] {
     const network = input.network === undefined ? undefined : narrowedNetwork(input.network, bounds);
     const template = image === undefined ? undefined : { kind: "image" as const, reference: image };
     checkModelsSandbox(defined({ snapshot, spec: defined({ network, template, env, name }) }));
-    const { name: _person, ...spec } = sandbox.spec;
+    const { name: _person, ...config } = sandbox.spec;
     return {
       ...sandbox,
       ...defined({ snapshot }),
       spec: {
-        ...spec,
+        ...config,
         ...defined({ name, network, template }),
         ...(input.workspace === "empty" && { workspace: { kind: "empty" as const } }),
-        env: { ...spec.env, ...env },
+        env: { ...config.env, ...env },
         limits: narrowedLimits(input.limits ?? {}, bounds),
         keep: input.keep ?? bounds.keeps,
       },

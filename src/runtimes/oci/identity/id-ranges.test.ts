@@ -73,9 +73,9 @@ test("shares the first range if there is no other, or owners cannot be mapped", 
 test("keeps a layer's range from one sandbox to the next until its removal", async () => {
   const oci = contextWith({ furtherRanges: 100 });
   const layer = holder("layer");
-  const spec = { workspace: { kind: "folder", path: "/", access: "overlay", layer } } as Parameters<typeof rangeFor>[1]["spec"];
-  const start = await rangeFor(oci, { id: "sb_aaaaaaaaaaaa", spec });
-  expect(await rangeFor(oci, { id: "sb_bbbbbbbbbbbb", spec })).toBe(start);
+  const config = { workspace: { kind: "folder", path: "/", access: "overlay", layer } } as Parameters<typeof rangeFor>[1]["config"];
+  const start = await rangeFor(oci, { id: "sb_aaaaaaaaaaaa", config });
+  expect(await rangeFor(oci, { id: "sb_bbbbbbbbbbbb", config })).toBe(start);
   expect(layerRange(oci, layer)).toBe(start);
   releaseLayer(oci, layer);
   expect(layerRange(oci, layer)).toBeNull();
@@ -101,14 +101,14 @@ const orders = [
   ["c", "a", "b"],
   ["c", "b", "a"],
 ] as const;
-const specOver = (layer: string) =>
-  ({ workspace: { kind: "folder", path: "/", access: "overlay", layer } }) as Parameters<typeof rangeFor>[1]["spec"];
+const configOver = (layer: string) =>
+  ({ workspace: { kind: "folder", path: "/", access: "overlay", layer } }) as Parameters<typeof rangeFor>[1]["config"];
 
 /** Creates a layer, a fork of it and a fork of that, which share the only range. */
 async function threeLayers() {
   const oci = contextWith({ furtherRanges: 1 });
   const [a, b, c] = [holder("a"), holder("b"), holder("c")] as const;
-  const start = await rangeFor(oci, { id: "sb_aaaaaaaaaaaa", spec: specOver(a) });
+  const start = await rangeFor(oci, { id: "sb_aaaaaaaaaaaa", config: configOver(a) });
   shareLayerRange(oci, a, b);
   shareLayerRange(oci, b, c);
   expect([a, b, c].map((layer) => layerRange(oci, layer))).toEqual([start, start, start]);

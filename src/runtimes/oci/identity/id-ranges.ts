@@ -42,9 +42,9 @@ export function identityOf(oci: RangesOf, { firstId }: Pick<OciDetails, "firstId
 /**
  * Returns where a new sandbox's range begins: its layer's range, or one that no other sandbox has. Null without root.
  */
-export async function rangeFor(oci: RangesOf, { id, spec }: { id: string; spec: SandboxConfig }): Promise<number | null> {
+export async function rangeFor(oci: RangesOf, { id, config }: { id: string; config: SandboxConfig }): Promise<number | null> {
   if (oci.identity().rootless) return null;
-  const layer = layerOf(spec);
+  const layer = layerOf(config);
   if (layer === undefined) return reserveRange(oci, oci.store.dir(id));
   const known = layerRange(oci, layer);
   if (known !== null) return known;
@@ -82,11 +82,11 @@ export function shareLayerRange(oci: RangesOf, from: string, to: string): void {
 }
 
 /**
- * Returns the prepared namespaces unless the spec has a layer: they have their own range, and a layer needs namespaces
- * with the layer's range.
+ * Returns the prepared namespaces unless the config has a layer: they have their own range, and a layer needs
+ * namespaces with the layer's range.
  */
-export function suitableNamespaces(namespaces: HeldNamespaces | undefined, spec: SandboxConfig): HeldNamespaces | undefined {
-  return layerOf(spec) === undefined ? namespaces : undefined;
+export function suitableNamespaces(namespaces: HeldNamespaces | undefined, config: SandboxConfig): HeldNamespaces | undefined {
+  return layerOf(config) === undefined ? namespaces : undefined;
 }
 
 /**

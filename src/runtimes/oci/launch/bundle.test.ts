@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { SandboxConfig, type SandboxConfigInput } from "../../../contract/sandbox/sandbox.ts";
 import { type BundleOptions, bundleConfig, parseHardLimits } from "./bundle.ts";
 
-const config = (spec: SandboxConfigInput = {}, options: Partial<BundleOptions> = {}) =>
+const config = (sandboxConfig: SandboxConfigInput = {}, options: Partial<BundleOptions> = {}) =>
   bundleConfig({
-    spec: SandboxConfig.parse(spec),
+    config: SandboxConfig.parse(sandboxConfig),
     hidden: [],
     workDescriptors: 0,
     memoryKillsDescriptor: false,
@@ -48,7 +48,7 @@ describe("bundleConfig", () => {
     expect(capabilities.bounding).toEqual(["CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_NET_BIND_SERVICE"]);
     expect(config({ network: { mode: "open" } }).process.args).not.toContain("--transparent");
   });
-  it("hides and protects the paths of the spec and the template", () => {
+  it("hides and protects the paths of the config and the template", () => {
     const { linux } = config({ deniedPaths: ["/workspace/secret"], readOnlyPaths: ["/workspace/fixed"] }, { hidden: ["/usr/etc"] });
     expect(linux.maskedPaths).toEqual(expect.arrayContaining(["/workspace/secret", "/usr/etc"]));
     expect(linux.readonlyPaths).toContain("/workspace/fixed");

@@ -5,7 +5,7 @@ import { sandboxHostname, sandboxUser } from "../template/etc-files.ts";
 import { isTransparent } from "./transparent.ts";
 
 export interface BundleOptions {
-  spec: Pick<SandboxConfig, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "shmBytes" | "network">;
+  config: Pick<SandboxConfig, "allowRoot" | "readOnlyPaths" | "deniedPaths" | "tmpBytes" | "shmBytes" | "network">;
   /** The paths that the template covers. */
   hidden: readonly string[];
   /**
@@ -49,10 +49,10 @@ const transparentCapability = "CAP_NET_BIND_SERVICE";
  * OCI runtime need not compile it for each sandbox.
  */
 export function bundleConfig(options: BundleOptions) {
-  const { spec } = options;
+  const { config } = options;
   const capabilities = [
     ...guestCapabilities,
-    ...(spec.allowRoot ? rootCapabilities : isTransparent(spec.network) ? [transparentCapability] : []),
+    ...(config.allowRoot ? rootCapabilities : isTransparent(config.network) ? [transparentCapability] : []),
   ];
   return {
     ociVersion: "1.0.2",
@@ -69,13 +69,13 @@ export function bundleConfig(options: BundleOptions) {
       oomScoreAdj: OOM_SCORE,
       rlimits: resourceLimits(options.hardLimits),
     },
-    mounts: [...mounts(spec), ...(options.cgroupView ? [cgroupMount] : [])],
+    mounts: [...mounts(config), ...(options.cgroupView ? [cgroupMount] : [])],
     linux: {
       // If there are control groups, the launcher has created the cgroup namespace: its root is the work, not the guest
       // that starts here.
       namespaces: ["pid", "mount", "ipc", "uts", ...(options.workDescriptors === 0 ? ["cgroup"] : [])].map((type) => ({ type })),
-      maskedPaths: [...maskedPaths, ...options.hidden, ...spec.deniedPaths],
-      readonlyPaths: [...readonlyPaths, ...spec.readOnlyPaths],
+      maskedPaths: [...maskedPaths, ...options.hidden, ...config.deniedPaths],
+      readonlyPaths: [...readonlyPaths, ...config.readOnlyPaths],
       rootfsPropagation: "private",
     },
   };
@@ -89,8 +89,8 @@ function guestArguments(options: BundleOptions): string[] {
     "init",
     ...["--listen-fd", String(LISTEN_FD), "--token-fd", String(TOKEN_FD), "--filter-fd", String(FILTER_FD)],
     ...["--uid", String(sandboxUser.uid), "--gid", String(sandboxUser.gid), "--home", sandboxUser.home],
-    ...(options.spec.allowRoot ? ["--allow-root"] : []),
-    ...(isTransparent(options.spec.network) ? ["--transparent"] : []),
+    ...(options.config.allowRoot ? ["--allow-root"] : []),
+    ...(isTransparent(options.config.network) ? ["--transparent"] : []),
     ...(work.length === 0 ? [] : ["--work-procs-fds", work.join(",")]),
     ...(options.memoryKillsDescriptor ? ["--oom-fd", String(first + work.length)] : []),
     ...(options.ownDisk ? [] : ["--disk-guard"]),
@@ -135,7 +135,7 @@ const cgroupMount = {
   options: ["rbind", "ro", "nosuid", "nodev", "noexec"],
 };
 
-function mounts({ tmpBytes, shmBytes }: BundleOptions["spec"]) {
+function mounts({ tmpBytes, shmBytes }: BundleOptions["config"]) {
   const tmpfs = (destination: string, options: string[]) => ({
     destination,
     type: "tmpfs",

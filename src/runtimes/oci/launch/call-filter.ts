@@ -10,8 +10,8 @@ const compiled = new Map<string, string>();
  * Returns the record with the system-call filter that the guest installs. `arch` is Node's name for the processor.
  * Compiled once for each kind of sandbox.
  */
-export function filterRecord(spec: Pick<SandboxConfig, "workspace" | "mounts">, arch: string): PlanRecord {
-  const writes = writesToHost(spec);
+export function filterRecord(config: Pick<SandboxConfig, "workspace" | "mounts">, arch: string): PlanRecord {
+  const writes = writesToHost(config);
   const key = `${arch} ${writes}`;
   const known = compiled.get(key) ?? compileSeccomp(seccompProfile({ arch, writesToHost: writes })).toString("hex");
   compiled.set(key, known);

@@ -26,7 +26,7 @@ afterEach(async () => {
   rmSync(stateDir, { recursive: true, force: true });
 });
 
-const create = (spec: SandboxConfigInput) => runtime.create(SandboxConfig.parse(spec));
+const create = (config: SandboxConfigInput) => runtime.create(SandboxConfig.parse(config));
 const python = async (sandbox: OwnedSandbox, ...lines: string[]) => {
   const { stdout, stderr } = await runCommand(sandbox, { argv: ["python3", "-c", ["import socket", ...lines].join("\n")] });
   return `${stdout}${stderr}`.trim();

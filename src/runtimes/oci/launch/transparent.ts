@@ -17,8 +17,8 @@ const resolver = "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n";
  * Returns the records for a transparent network: the namespace routes every address to itself, and programs inside have
  * a resolver to ask. Packets still cannot leave the namespace, since its only interface is loopback.
  */
-export function transparentRecords(spec: Pick<SandboxConfig, "network" | "template">, folder: string): PlanRecord[] {
-  if (!isTransparent(spec.network)) return [];
+export function transparentRecords(config: Pick<SandboxConfig, "network" | "template">, folder: string): PlanRecord[] {
+  if (!isTransparent(config.network)) return [];
   const bind = (name: string, content: string): PlanRecord => {
     writeFileSync(join(folder, name), content, { mode: 0o644 });
     return ["bind", join(folder, name), `/etc/${name}`, "ro,file", "-"];
@@ -27,6 +27,6 @@ export function transparentRecords(spec: Pick<SandboxConfig, "network" | "templa
     ["network", "transparent"],
     bind("resolv.conf", resolver),
     // An image brings its own configuration. Without a transparent network, the machine's programs get one without DNS.
-    ...(spec.template.kind === "image" ? [] : [bind("nsswitch.conf", nameServiceSwitch({ hosts: "files dns" }))]),
+    ...(config.template.kind === "image" ? [] : [bind("nsswitch.conf", nameServiceSwitch({ hosts: "files dns" }))]),
   ];
 }

@@ -24,8 +24,8 @@ export interface LayerState {
 }
 
 /** Returns null for a workspace without a layer. */
-export function layerState(spec: Pick<SandboxConfig, "workspace">): LayerState | null {
-  const layer = layerOf(spec);
+export function layerState(config: Pick<SandboxConfig, "workspace">): LayerState | null {
+  const layer = layerOf(config);
   if (layer === undefined) return null;
   return {
     diskBytes: statSync(join(layer, DISK_NAME), { throwIfNoEntry: false })?.size ?? null,

@@ -7,14 +7,14 @@ import type { PlanRecord } from "../launch/launcher.ts";
 import { sandboxUser } from "../template/etc-files.ts";
 import { storedLayer } from "./layers.ts";
 
-type Spec = Pick<SandboxConfig, "workspace">;
+type WorkspaceConfig = Pick<SandboxConfig, "workspace">;
 
 /**
  * Returns where changes to the home folder are stored, or null if they are stored with the changes to the rest of the
  * root. A workspace that outlives its sandbox keeps them too: logins, histories and caches.
  */
 export function homeFolders(
-  { workspace }: Spec,
+  { workspace }: WorkspaceConfig,
   { disk, basis }: { disk: boolean; basis: Pick<Basis, "homeLayers"> },
 ): { upper: string; work: string } | null {
   const layer = workspace.kind === "folder" ? workspace.layer : undefined;
@@ -39,8 +39,8 @@ export function homeOfLayer(layer: string): string[] {
 }
 
 /** Returns records that mount the home folder over the root's. */
-export function homeRecords(spec: Spec, options: { identity: Identity; disk: boolean; basis: Basis }): PlanRecord[] {
-  const folders = homeFolders(spec, options);
+export function homeRecords(config: WorkspaceConfig, options: { identity: Identity; disk: boolean; basis: Basis }): PlanRecord[] {
+  const folders = homeFolders(config, options);
   if (folders === null) return [];
   const { homeLayers } = options.basis;
   return [

@@ -182,10 +182,10 @@ export function ownersMap(name: string, folder: string, { identity, readable }: 
  * Returns records that pin the read-only paths of a read-write folder. The OCI runtime makes them read-only, but a
  * folder above one could be moved away and replaced. Missing paths are left to the OCI runtime, which ignores them.
  */
-export function holdRecords(spec: Pick<SandboxConfig, "workspace" | "mounts" | "readOnlyPaths">): PlanRecord[] {
-  const written = sharedFolders(spec).filter(({ access }) => access === "rw");
+export function holdRecords(config: Pick<SandboxConfig, "workspace" | "mounts" | "readOnlyPaths">): PlanRecord[] {
+  const written = sharedFolders(config).filter(({ access }) => access === "rw");
   return written.flatMap((folder) =>
-    spec.readOnlyPaths.flatMap((path): PlanRecord[] => {
+    config.readOnlyPaths.flatMap((path): PlanRecord[] => {
       const below = pathBelow(path, folder.target);
       return below === null || lstatOrNull(join(folder.path, below)) === null ? [] : [["hold", folder.target, below]];
     }),
@@ -194,7 +194,7 @@ export function holdRecords(spec: Pick<SandboxConfig, "workspace" | "mounts" | "
 
 /**
  * Returns where changes to an overlay workspace are stored: on its disk if that is limited, otherwise in the sandbox's
- * own folder, or in the spec's layer that outlives it.
+ * own folder, or in the config's layer that outlives it.
  */
 export function workspaceFolders(
   workspace: Extract<WorkspaceMount, { kind: "folder" }>,

@@ -10,14 +10,14 @@ import { coverRecords } from "./cover-state.ts";
 import { ownersMap, type RootBind } from "./layers.ts";
 
 /**
- * Adds the overlay mounts of a spec, whose changes are part of the sandbox's own files. A snapshot stores those
+ * Adds the overlay mounts of a config, whose changes are part of the sandbox's own files. A snapshot stores those
  * changes. They appear again if the same folder is mounted at the same path; a folder that is not requested again is
  * absent. Throws `invalid` for a path that the template needs.
  */
-export function withMounts(basis: Basis, spec: Pick<SandboxConfig, "mounts">): Basis {
+export function withMounts(basis: Basis, config: Pick<SandboxConfig, "mounts">): Basis {
   const others = basis.root.binds.filter(({ ids }) => ids !== "mount");
-  for (const { target } of spec.mounts) refuseTaken(target, others);
-  const overlays = spec.mounts
+  for (const { target } of config.mounts) refuseTaken(target, others);
+  const overlays = config.mounts
     .filter(({ access }) => access === "overlay")
     .map(({ path: source, target }): RootBind => {
       const known = basis.root.binds.find((bind) => bind.ids === "mount" && bind.source === source && bind.target === target);

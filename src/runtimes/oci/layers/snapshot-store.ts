@@ -22,7 +22,7 @@ export const SnapshotRecord = z.object({
   bytes: z.number(),
   /** What a sandbox from this snapshot starts from. */
   basis: Basis,
-  /** The sandbox's spec, so that a fork is created like it. */
+  /** The sandbox's configuration, so that a fork is created like it. */
   spec: SandboxConfig,
   /**
    * The process that created the snapshot for a fork. Such a snapshot is never listed, and is removed after its creator

@@ -11,9 +11,9 @@ export interface Defect {
   /** The defect, as a phrase. */
   what: string;
   capabilities?(good: Capabilities): Capabilities;
-  spec?(spec: SandboxConfig): SandboxConfig;
+  config?(config: SandboxConfig): SandboxConfig;
   /** The sandbox's reported info, right or wrong. */
-  info?(good: SandboxInfo, spec: SandboxConfig): SandboxInfo;
+  info?(good: SandboxInfo, config: SandboxConfig): SandboxInfo;
   spawn?(options: SpawnOptions): SpawnOptions;
   runtime?(good: Runtime): Partial<Runtime>;
   sandbox?(good: OwnedSandbox): Partial<OwnedSandbox>;
@@ -25,11 +25,11 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
   const sandboxes = new Set<OwnedSandbox>();
   const making = new Set<Promise<OwnedSandbox>>();
   const wrapProcess = (process: Process, options: SpawnOptions | null) => overlay(process, defect.process?.(process, options) ?? {});
-  const wrapSandbox = (sandbox: OwnedSandbox, spec?: SandboxConfig): OwnedSandbox => {
+  const wrapSandbox = (sandbox: OwnedSandbox, config?: SandboxConfig): OwnedSandbox => {
     sandboxes.add(sandbox);
     const inner = overlay(sandbox, {
       get info() {
-        return spec === undefined ? sandbox.info : (defect.info?.(sandbox.info, spec) ?? sandbox.info);
+        return config === undefined ? sandbox.info : (defect.info?.(sandbox.info, config) ?? sandbox.info);
       },
       async spawn(options) {
         return wrapProcess(await sandbox.spawn(defect.spawn?.(options) ?? options), options);
@@ -48,8 +48,8 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
       const capabilities = await good.capabilities();
       return defect.capabilities?.(capabilities) ?? capabilities;
     },
-    async create(spec, options) {
-      const creating = good.create(defect.spec?.(spec) ?? spec, options).then((sandbox) => wrapSandbox(sandbox, spec));
+    async create(config, options) {
+      const creating = good.create(defect.config?.(config) ?? config, options).then((sandbox) => wrapSandbox(sandbox, config));
       making.add(creating);
       return await creating;
     },

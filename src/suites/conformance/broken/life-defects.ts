@@ -2,20 +2,20 @@ import { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
 import type { OwnedSandbox } from "../../../sandbox/sandbox.ts";
 import { type Defect, forgiving, noop, notWhatItIs } from "./broken-runtime.ts";
 
-const emptyWorkspace = (spec: SandboxConfig): SandboxConfig => ({ ...spec, workspace: { kind: "empty" } });
-const readWrite = (spec: SandboxConfig): SandboxConfig =>
-  spec.workspace.kind === "folder" ? { ...spec, workspace: { ...spec.workspace, access: "rw" } } : spec;
-const noMounts = (spec: SandboxConfig): SandboxConfig => ({ ...spec, mounts: [] });
+const emptyWorkspace = (config: SandboxConfig): SandboxConfig => ({ ...config, workspace: { kind: "empty" } });
+const readWrite = (config: SandboxConfig): SandboxConfig =>
+  config.workspace.kind === "folder" ? { ...config, workspace: { ...config.workspace, access: "rw" } } : config;
+const noMounts = (config: SandboxConfig): SandboxConfig => ({ ...config, mounts: [] });
 const mountedAs =
   (access: "overlay" | "rw") =>
-  (spec: SandboxConfig): SandboxConfig => ({ ...spec, mounts: spec.mounts.map((mount) => ({ ...mount, access })) });
-const noPaths = (spec: SandboxConfig): SandboxConfig => ({ ...spec, readOnlyPaths: [], deniedPaths: [] });
+  (config: SandboxConfig): SandboxConfig => ({ ...config, mounts: config.mounts.map((mount) => ({ ...mount, access })) });
+const noPaths = (config: SandboxConfig): SandboxConfig => ({ ...config, readOnlyPaths: [], deniedPaths: [] });
 
 function ignoredAccess(access: "overlay" | "rw" | "ro"): Defect {
   return {
     what: "the folder is omitted",
     capabilities: (good) => ({ ...good, workspaceAccess: good.workspaceAccess.filter((each) => each !== access) }),
-    spec: emptyWorkspace,
+    config: emptyWorkspace,
   };
 }
 
@@ -23,7 +23,7 @@ function ignoredMount(access: "overlay" | "rw" | "ro"): Defect {
   return {
     what: "the mount is omitted",
     capabilities: (good) => ({ ...good, mounts: good.mounts.filter((each) => each !== access) }),
-    spec: noMounts,
+    config: noMounts,
   };
 }
 
@@ -73,24 +73,24 @@ export const lifeDefects: Record<string, Defect> = {
   },
   "input: a template that the runtime does not have is rejected": {
     what: "the template is ignored",
-    spec: (spec) => ({ ...spec, template: anyBase.template }),
+    config: (config) => ({ ...config, template: anyBase.template }),
   },
   "input: a network policy that cannot be enforced is rejected": {
     what: "the network policy is ignored",
-    spec: (spec) => ({ ...spec, network: { mode: "none" } }),
+    config: (config) => ({ ...config, network: { mode: "none" } }),
   },
   "life: capabilities are well-formed and the probe finds the runtime usable": {
     what: "the probe always fails",
     runtime: () => ({ probe: async () => ({ usable: false, startMs: null, findings: [] }) }),
   },
-  "life: info is well-formed and matches the request": { what: "labels are forgotten", spec: (spec) => ({ ...spec, labels: {} }) },
+  "life: info is well-formed and matches the request": { what: "labels are forgotten", config: (config) => ({ ...config, labels: {} }) },
   "life: sandboxes are isolated from each other": {
     what: "there is only ever one sandbox",
     runtime(good) {
       let only: Promise<OwnedSandbox> | null = null;
       return {
-        create(spec, options) {
-          only ??= good.create(spec, options);
+        create(config, options) {
+          only ??= good.create(config, options);
           return only;
         },
       };
@@ -160,7 +160,7 @@ export const lifeDefects: Record<string, Defect> = {
   },
   "life: an aborted create is cancelled and leaves nothing behind": {
     what: "the abort signal is ignored",
-    runtime: (good) => ({ create: (spec) => good.create(spec) }),
+    runtime: (good) => ({ create: (config) => good.create(config) }),
   },
   "life: sweep leaves live sandboxes alone": {
     what: "sweeping removes everything",
@@ -172,21 +172,21 @@ export const lifeDefects: Record<string, Defect> = {
       },
     }),
   },
-  "life: a failed create leaves nothing behind": { what: "a missing workspace is omitted", spec: emptyWorkspace },
+  "life: a failed create leaves nothing behind": { what: "a missing workspace is omitted", config: emptyWorkspace },
   "workspace: an overlay shows the folder and never changes it": {
     what: "an overlay is the folder itself",
     capabilities: (good) => ({ ...good, workspaceAccess: ["overlay", "rw"] }),
-    spec: readWrite,
+    config: readWrite,
   },
   "workspace: read-write changes the folder, and new files belong to its owner": {
     what: "the folder is omitted",
     capabilities: (good) => ({ ...good, workspaceAccess: ["overlay", "rw"] }),
-    spec: emptyWorkspace,
+    config: emptyWorkspace,
   },
   "workspace: read-only is readable, and every change is denied": {
     what: "read-only is read-write",
     capabilities: (good) => ({ ...good, workspaceAccess: ["ro", "rw"] }),
-    spec: readWrite,
+    config: readWrite,
   },
   "workspace: overlay is unsupported if the runtime lacks it": ignoredAccess("overlay"),
   "workspace: rw is unsupported if the runtime lacks it": ignoredAccess("rw"),
@@ -194,8 +194,8 @@ export const lifeDefects: Record<string, Defect> = {
   "workspace: an empty workspace is empty, writable and removed with the sandbox": {
     what: "an empty workspace contains a file",
     runtime: (good) => ({
-      async create(spec, options) {
-        const sandbox = await good.create(spec, options);
+      async create(config, options) {
+        const sandbox = await good.create(config, options);
         await sandbox.writeFile("/workspace/left-over", Buffer.from(""));
         return sandbox;
       },
@@ -204,40 +204,40 @@ export const lifeDefects: Record<string, Defect> = {
   "workspace: a layer keeps changes and the home folder for the next sandbox": {
     what: "the layer is omitted",
     capabilities: (good) => ({ ...good, workspaceLayer: true }),
-    spec: emptyWorkspace,
+    config: emptyWorkspace,
   },
-  "workspace: a file instead of a folder is invalid": { what: "a workspace that is not a folder is omitted", spec: emptyWorkspace },
+  "workspace: a file instead of a folder is invalid": { what: "a workspace that is not a folder is omitted", config: emptyWorkspace },
   "mount: read-only is readable at its path, and every change is denied": {
     what: "read-only is an overlay",
     capabilities: (good) => ({ ...good, mounts: ["overlay", "ro"] }),
-    spec: mountedAs("overlay"),
+    config: mountedAs("overlay"),
   },
   "mount: read-write changes the folder, and new files belong to its owner": {
     what: "read-write is an overlay",
     capabilities: (good) => ({ ...good, mounts: ["overlay", "rw"] }),
-    spec: mountedAs("overlay"),
+    config: mountedAs("overlay"),
   },
   "mount: an overlay's changes stay inside and are removed with the sandbox": {
     what: "an overlay is the folder itself",
     capabilities: (good) => ({ ...good, mounts: ["overlay", "rw"] }),
-    spec: mountedAs("rw"),
+    config: mountedAs("rw"),
   },
   "mount: overlay is unsupported if the runtime lacks it": ignoredMount("overlay"),
   "mount: rw is unsupported if the runtime lacks it": ignoredMount("rw"),
   "mount: ro is unsupported if the runtime lacks it": ignoredMount("ro"),
   "mount: reserved paths and overlapping mounts are invalid": {
     what: "mounts are omitted",
-    spec: noMounts,
+    config: noMounts,
   },
   "paths: read-only paths cannot be changed, denied paths reveal nothing": {
     what: "paths are accepted but not protected",
     capabilities: (good) => ({ ...good, paths: true }),
-    spec: noPaths,
+    config: noPaths,
   },
   "paths: unsupported if the runtime lacks them": {
     what: "paths are ignored",
     capabilities: (good) => ({ ...good, paths: false }),
-    spec: noPaths,
+    config: noPaths,
   },
   "pause: nothing makes progress until resume": {
     what: "pausing does nothing",

@@ -2,7 +2,7 @@ import { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
 import { program } from "../programs.ts";
 import { type Defect, withLimit } from "./broken-runtime.ts";
 
-const noLimits = (spec: SandboxConfig): SandboxConfig => ({ ...spec, limits: {} });
+const noLimits = (config: SandboxConfig): SandboxConfig => ({ ...config, limits: {} });
 const anyBase = SandboxConfig.parse({});
 
 /** Reports the limit in the sandbox's info but does not enforce it. */
@@ -10,12 +10,12 @@ function promisedLimit(name: "cpus" | "memoryBytes" | "pids" | "diskBytes"): Def
   return {
     what: `${name} is reported but not enforced`,
     capabilities: withLimit(name, true),
-    spec: noLimits,
-    info: (good, spec) => ({ ...good, limits: { ...good.limits, [name]: spec.limits[name] ?? null } }),
+    config: noLimits,
+    info: (good, config) => ({ ...good, limits: { ...good.limits, [name]: config.limits[name] ?? null } }),
   };
 }
 function ignoredLimit(name: "cpus" | "memoryBytes" | "pids" | "diskBytes"): Defect {
-  return { what: `${name} is ignored`, capabilities: withLimit(name, false), spec: noLimits };
+  return { what: `${name} is ignored`, capabilities: withLimit(name, false), config: noLimits };
 }
 
 /** One for each test whose name starts with limit. */
@@ -30,7 +30,7 @@ export const limitDefects: Record<string, Defect> = {
   "limit: writing beyond the disk limit is no_space until space is freed": promisedLimit("diskBytes"),
   "limit: empty files count toward the disk": promisedLimit("diskBytes"),
   "limit: disk applies to a workspace with a layer, or is unsupported": promisedLimit("diskBytes"),
-  "limit: disk is unsupported with a read-write folder": { what: "the limit only applies elsewhere", spec: noLimits },
+  "limit: disk is unsupported with a read-write folder": { what: "the limit only applies elsewhere", config: noLimits },
   "limit: processes of root inside count, or the limit is unsupported": promisedLimit("pids"),
   "limit: processor time stays within the requested share": {
     ...promisedLimit("cpus"),
@@ -51,6 +51,6 @@ export const limitDefects: Record<string, Defect> = {
   "limit: /tmp has the requested size": {
     what: "the size of /tmp is ignored",
     capabilities: (good) => ({ ...good, isolation: 1 }),
-    spec: (spec) => ({ ...spec, tmpBytes: anyBase.tmpBytes }),
+    config: (config) => ({ ...config, tmpBytes: anyBase.tmpBytes }),
   },
 };

@@ -69,7 +69,7 @@ export const processDefects: Record<string, Defect> = {
   "process: the cwd is the requested one, or /workspace by default": { what: "the cwd is ignored", spawn: without("cwd") },
   "process: a command's variables win over the sandbox's; the host's do not leak": {
     what: "the sandbox's variables are forgotten",
-    spec: (spec) => ({ ...spec, env: {} }),
+    config: (config) => ({ ...config, env: {} }),
   },
   "process: PATH, HOME, USER and LANG have defaults": {
     what: "HOME is empty",
@@ -88,13 +88,13 @@ export const processDefects: Record<string, Defect> = {
   "process: root works if the config allows it": {
     what: "the requested user is ignored",
     capabilities: (good) => ({ ...good, rootUser: true }),
-    spec: (spec) => ({ ...spec, allowRoot: false }),
+    config: (config) => ({ ...config, allowRoot: false }),
     spawn: without("user"),
   },
   "process: allowRoot is unsupported if the runtime has no root": {
     what: "root is accepted but not provided",
     capabilities: (good) => ({ ...good, rootUser: false }),
-    spec: (spec) => ({ ...spec, allowRoot: false }),
+    config: (config) => ({ ...config, allowRoot: false }),
   },
   "process: a hundred concurrent processes each have their own output": {
     what: "one process of many loses its output",
@@ -211,11 +211,11 @@ export const processDefects: Record<string, Defect> = {
   },
   "ending: the sandbox's wall-clock limit applies even to a longer timeout": {
     what: "the limit is forgotten",
-    spec: (spec) => ({ ...spec, limits: {} }),
+    config: (config) => ({ ...config, limits: {} }),
   },
   "ending: the sandbox's output limit applies to every command": {
     what: "the limit is forgotten",
-    spec: (spec) => ({ ...spec, limits: {} }),
+    config: (config) => ({ ...config, limits: {} }),
   },
   "attach: the same ref starts one process": { what: "refs are ignored", spawn: without("ref") },
   "attach: starting the ref of an ended process returns its outcome": { what: "refs are ignored", spawn: without("ref") },

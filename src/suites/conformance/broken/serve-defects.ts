@@ -73,6 +73,6 @@ export const serveDefects: Readonly<Record<string, Defect>> = {
   },
   "transparent: an ordinary sandbox has no such network": {
     what: "every sandbox is transparent",
-    spec: (spec) => (spec.network.mode === "none" ? spec : { ...spec, network: { ...spec.network, transparent: true } }),
+    config: (config) => (config.network.mode === "none" ? config : { ...config, network: { ...config.network, transparent: true } }),
   },
 };

@@ -34,7 +34,7 @@ export async function startRegistryProxy(options: Options): Promise<RegistryProx
   const policy = NetworkPolicy.parse({ mode: "allow", registries });
   const mirror = createMirror({ ...options, emit });
   const sandbox = SandboxId.parse("sb_aaaaaaaaaaaa");
-  const secrets = createSecretBook({ specs: {}, env: {}, runCommand: async () => "" });
+  const secrets = createSecretBook({ configs: {}, env: {}, runCommand: async () => "" });
   const egress = createEgress({ sandbox, policy: () => policy, secrets, authority, emit, howToAsk: () => "", mirror });
   const sockets = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {

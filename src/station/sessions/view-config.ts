@@ -3,7 +3,7 @@ import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import type { Session } from "../../contract/session/session.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
-import { guardedRunSpec, runSpec } from "../sandboxes/run-config.ts";
+import { guardRunConfig, runConfig } from "../sandboxes/run-config.ts";
 
 export interface ViewOptions {
   runtime: Runtime;
@@ -13,23 +13,23 @@ export interface ViewOptions {
 }
 
 /** Returns the configuration of a sandbox for viewing a session's files. */
-export type MakeViewSpec = (session: Session, options: ViewOptions) => Promise<SandboxConfig>;
+export type MakeViewConfig = (session: Session, options: ViewOptions) => Promise<SandboxConfig>;
 
 /** Shares the user's folder without hiding anything, because we compare files with it. */
-export async function viewSpec(session: Session, { runtime, sessions, asBegun = false }: ViewOptions): Promise<SandboxConfig> {
+export async function viewConfig(session: Session, { runtime, sessions, asBegun = false }: ViewOptions): Promise<SandboxConfig> {
   const hasLayer = !asBegun && (await runtime.capabilities()).workspaceLayer;
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });
   return SandboxConfig.parse({
-    ...runSpec({ run: "", definition, session: asBegun ? { ...session, snapshot: null } : session, sessions, hasLayer }),
+    ...runConfig({ run: "", definition, session: asBegun ? { ...session, snapshot: null } : session, sessions, hasLayer }),
     keep: false,
     labels: { viewer: session.id },
   });
 }
 
 /** Returns the same configuration, but hides the parts of the user's folder that the session's own runs do not see. */
-export async function guardedViewSpec(session: Session, options: ViewOptions & { stateDir: string }): Promise<SandboxConfig> {
+export async function guardViewConfig(session: Session, options: ViewOptions & { stateDir: string }): Promise<SandboxConfig> {
   const capabilities = await options.runtime.capabilities();
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });
   const places = { home: "", stateDir: options.stateDir };
-  return guardedRunSpec(await viewSpec(session, options), { definition, session, places, capabilities, notice: () => {} });
+  return guardRunConfig(await viewConfig(session, options), { definition, session, places, capabilities, notice: () => {} });
 }
