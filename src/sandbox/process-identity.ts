@@ -41,7 +41,7 @@ export function conditionOfProcess({ pid, startTicks }: { pid: number; startTick
 /**
  * Returns whether the process that a lease names is dead for certain. We cannot tell for a process on another machine.
  */
-export function isHolderGone(options: { identity: HostProcess; alive: (owner: ProcessIdentity) => boolean }, owner: string): boolean {
-  const other = jsonOrNull(owner) as HostProcess | null;
+export function isHolderGone(options: { identity: HostProcess; alive: (holder: ProcessIdentity) => boolean }, holder: string): boolean {
+  const other = jsonOrNull(holder) as HostProcess | null;
   return other?.host === options.identity.host && !options.alive(other);
 }

@@ -121,28 +121,28 @@ test("an owner is alive only with the same pid, start time and boot", async () =
   expect(store.isHolderAlive(null)).toBe(false);
   const child = spawn("sleep", ["60"]);
   const stat = (await readFile(`/proc/${child.pid}/stat`, "latin1")).split(") ")[1]?.split(" ");
-  const owner = { pid: child.pid as number, startTicks: Number(stat?.[19]), bootId: me.bootId };
-  expect(store.isHolderAlive(owner)).toBe(true);
+  const holder = { pid: child.pid as number, startTicks: Number(stat?.[19]), bootId: me.bootId };
+  expect(store.isHolderAlive(holder)).toBe(true);
   child.kill("SIGKILL");
   await new Promise((resolve) => child.once("exit", resolve));
-  expect(store.isHolderAlive(owner)).toBe(false);
+  expect(store.isHolderAlive(holder)).toBe(false);
 });
 
 test("a sandbox without keep is an orphan after its creator died", () => {
-  const deadOwner = { ...store.thisProcess(), startTicks: 1 };
+  const deadHolder = { ...store.thisProcess(), startTicks: 1 };
   expect(isOrphan(record())).toBe(false);
-  expect(isOrphan(record({ owner: deadOwner }))).toBe(true);
+  expect(isOrphan(record({ owner: deadHolder }))).toBe(true);
   expect(isOrphan(record({ owner: null }))).toBe(false);
-  expect(isOrphan(record({ owner: deadOwner, spec: SandboxConfig.parse({ keep: true }) }))).toBe(false);
+  expect(isOrphan(record({ owner: deadHolder, spec: SandboxConfig.parse({ keep: true }) }))).toBe(false);
 });
 
 test("sweeps a sandbox whose creator died while creating it, even with keep", () => {
-  const deadOwner = { ...store.thisProcess(), startTicks: 1 };
+  const deadHolder = { ...store.thisProcess(), startTicks: 1 };
   const config = SandboxConfig.parse({ keep: true });
-  expect(isToSweep(record({ owner: deadOwner, spec: config, state: "creating" }))).toBe(true);
+  expect(isToSweep(record({ owner: deadHolder, spec: config, state: "creating" }))).toBe(true);
   expect(isToSweep(record({ spec: config, state: "creating" }))).toBe(false);
-  expect(isToSweep(record({ owner: deadOwner, spec: config, state: "running" }))).toBe(false);
-  expect(isToSweep(record({ owner: deadOwner, state: "running" }))).toBe(true);
+  expect(isToSweep(record({ owner: deadHolder, spec: config, state: "running" }))).toBe(false);
+  expect(isToSweep(record({ owner: deadHolder, state: "running" }))).toBe(true);
 });
 
 test("reads a record again after another process replaced it", async () => {

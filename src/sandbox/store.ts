@@ -74,7 +74,7 @@ export interface Store {
   newId(): SandboxId;
   /** Returns the identity of this process. */
   thisProcess(): ProcessIdentity;
-  isHolderAlive(owner: ProcessIdentity | null): boolean;
+  isHolderAlive(holder: ProcessIdentity | null): boolean;
 }
 
 /** The largest clock change since boot that is tolerated. */

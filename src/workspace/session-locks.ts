@@ -45,7 +45,7 @@ export interface SessionLocks {
 export function createSessionLocks(options: {
   log: Log;
   identity: HostProcess;
-  alive: (owner: ProcessIdentity) => boolean;
+  alive: (holder: ProcessIdentity) => boolean;
   now: () => Date;
   stream: (id: string) => string;
   get: (id: string) => Promise<Session>;
@@ -56,8 +56,13 @@ export function createSessionLocks(options: {
   const lockOf = async (id: string): Promise<SessionLock | null> => {
     const held = await log.holder(stream(id));
     if (!held) return null;
-    const owner = parseHolder(held.holder);
-    return { owner, epoch: held.epoch, expiresAtMs: held.expiresAtMs, stale: owner.host === identity.host && !options.alive(owner) };
+    const holder = parseHolder(held.holder);
+    return {
+      owner: holder,
+      epoch: held.epoch,
+      expiresAtMs: held.expiresAtMs,
+      stale: holder.host === identity.host && !options.alive(holder),
+    };
   };
   /** Repeats `attempt` until it returns a result. Throws `conflict` if a long-term holder has the lock. */
   const onceFree = async <Result>(id: string, attempt: () => Promise<Result | null>): Promise<Result> => {
@@ -119,14 +124,14 @@ function isBrief(lock: SessionLock | null): boolean {
 
 function lockedBy(id: string, lock: SessionLock | null): CaissonError {
   if (!lock) return new CaissonError("conflict", `the session ${id} was locked a moment ago`, { hint: "Try again." });
-  const { owner } = lock;
-  const where = `process ${owner.pid} on ${owner.host}`;
+  const { owner: holder } = lock;
+  const where = `process ${holder.pid} on ${holder.host}`;
   return new CaissonError(
     "conflict",
-    `the session ${id} is in use by ${owner.run} (${where})${owner.since === undefined ? "" : ` since ${owner.since}`}`,
+    `the session ${id} is in use by ${holder.run} (${where})${holder.since === undefined ? "" : ` since ${holder.since}`}`,
     {
-      hint: `${isBrief(lock) ? "Try again soon" : `Wait for it, stop it with \`caisson stop ${owner.run}\``}, or if it is dead, run \`caisson session unlock --force ${id}\`.`,
-      details: { owner },
+      hint: `${isBrief(lock) ? "Try again soon" : `Wait for it, stop it with \`caisson stop ${holder.run}\``}, or if it is dead, run \`caisson session unlock --force ${id}\`.`,
+      details: { owner: holder },
     },
   );
 }

@@ -10,7 +10,12 @@ let dir = "";
 let log = createMemoryLog({ nowMs: () => Date.now() });
 let dead = new Set<number>();
 const store = (pid: number, host = "here"): SessionStore =>
-  createSessionStore({ stateDir: dir, log, identity: { pid, host, startTicks: pid, bootId: "b" }, alive: (owner) => !dead.has(owner.pid) });
+  createSessionStore({
+    stateDir: dir,
+    log,
+    identity: { pid, host, startTicks: pid, bootId: "b" },
+    alive: (holder) => !dead.has(holder.pid),
+  });
 const create = (sessions: SessionStore, id = "s") =>
   sessions.create({ id, source: { kind: "folder", path: "/x" }, scope: "session", cleanup: "never" });
 

@@ -69,7 +69,7 @@ export function createSessionStore(options: {
   stateDir: string;
   log: Log;
   identity: HostProcess;
-  alive: (owner: ProcessIdentity) => boolean;
+  alive: (holder: ProcessIdentity) => boolean;
   now?: () => Date;
 }): SessionStore {
   const { log } = options;

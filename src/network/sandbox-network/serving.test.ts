@@ -17,7 +17,7 @@ afterEach(() => rm(folder, { recursive: true }));
 /** A process with this pid, which lives while `alive` contains it. */
 const storeOf = (pid: number, alive: Set<number>) => ({
   thisProcess: (): ProcessIdentity => ({ pid, startTicks: 1, bootId: "boot" }),
-  isHolderAlive: (owner: ProcessIdentity | null) => owner !== null && alive.has(owner.pid),
+  isHolderAlive: (holder: ProcessIdentity | null) => holder !== null && alive.has(holder.pid),
 });
 
 test("makes exactly one process the keeper, and replaces a keeper that died", async () => {

@@ -30,13 +30,13 @@ export interface ServingMark {
 }
 
 export function createServingMark(folder: string, store: Pick<Store, "thisProcess" | "isHolderAlive">): ServingMark {
-  const owner = store.thisProcess();
-  const path = join(folder, `network-served-by-${owner.pid}-${randomBytes(6).toString("hex")}.json`);
+  const holder = store.thisProcess();
+  const path = join(folder, `network-served-by-${holder.pid}-${randomBytes(6).toString("hex")}.json`);
   return {
     async set() {
       // Removes the marks of killed processes.
-      for (const { name, owner } of marksIn(folder)) if (!store.isHolderAlive(owner)) await rm(join(folder, name), { force: true });
-      await writeFile(path, JSON.stringify(owner), { mode: 0o600 });
+      for (const { name, holder } of marksIn(folder)) if (!store.isHolderAlive(holder)) await rm(join(folder, name), { force: true });
+      await writeFile(path, JSON.stringify(holder), { mode: 0o600 });
     },
     clear: () => rm(path, { force: true }),
   };
@@ -49,21 +49,21 @@ export function servedBy(folder: string, store: Pick<Store, "isHolderAlive">): n
 }
 
 function serversOf(folder: string, store: Pick<Store, "isHolderAlive">): number[] {
-  return marksIn(folder).flatMap(({ owner }) => (store.isHolderAlive(owner) ? [owner.pid] : []));
+  return marksIn(folder).flatMap(({ holder }) => (store.isHolderAlive(holder) ? [holder.pid] : []));
 }
 
-function marksIn(folder: string): { name: string; owner: ProcessIdentity }[] {
+function marksIn(folder: string): { name: string; holder: ProcessIdentity }[] {
   return namesIn(folder, markName).flatMap((name) => {
-    const owner = ownerIn(join(folder, name));
-    return owner === null ? [] : [{ name, owner }];
+    const holder = holderIn(join(folder, name));
+    return holder === null ? [] : [{ name, holder }];
   });
 }
 
 /** Returns the living process that keeps the sandbox's network, and whether it already serves it. */
 export function keeperOf(folder: string, store: Pick<Store, "isHolderAlive">): { pid: number; serves: boolean } | null {
-  const owner = newestClaim(folder).owner;
-  if (owner === null || !store.isHolderAlive(owner)) return null;
-  return { pid: owner.pid, serves: serversOf(folder, store).includes(owner.pid) };
+  const holder = newestClaim(folder).holder;
+  if (holder === null || !store.isHolderAlive(holder)) return null;
+  return { pid: holder.pid, serves: serversOf(folder, store).includes(holder.pid) };
 }
 
 /**
@@ -76,8 +76,8 @@ export async function becomeKeeper(folder: string, store: Pick<Store, "thisProce
   await writeFile(temporary, JSON.stringify(self), { mode: 0o600, flag: "wx" });
   try {
     for (;;) {
-      const { number, owner } = newestClaim(folder);
-      if (owner !== null && store.isHolderAlive(owner)) return owner.pid === self.pid;
+      const { number, holder } = newestClaim(folder);
+      if (holder !== null && store.isHolderAlive(holder)) return holder.pid === self.pid;
       try {
         await link(temporary, claimPath(folder, number + 1));
       } catch (error) {
@@ -92,9 +92,9 @@ export async function becomeKeeper(folder: string, store: Pick<Store, "thisProce
   }
 }
 
-function newestClaim(folder: string): { number: number; owner: ProcessIdentity | null } {
+function newestClaim(folder: string): { number: number; holder: ProcessIdentity | null } {
   const number = Math.max(0, ...namesIn(folder, claimName).map((name) => Number(claimName.exec(name)?.[1])));
-  return { number, owner: number === 0 ? null : ownerIn(claimPath(folder, number)) };
+  return { number, holder: number === 0 ? null : holderIn(claimPath(folder, number)) };
 }
 
 function claimPath(folder: string, number: number): string {
@@ -105,7 +105,7 @@ function namesIn(folder: string, pattern: RegExp): string[] {
   return ifErrnoSync(() => readdirSync(folder), ABSENT, []).filter((name) => pattern.test(name));
 }
 
-function ownerIn(path: string): ProcessIdentity | null {
+function holderIn(path: string): ProcessIdentity | null {
   const text = ifErrnoSync(() => readFileSync(path, "utf8"), ABSENT, "");
   return ProcessIdentity.safeParse(jsonOrNull(text)).data ?? null;
 }

@@ -94,7 +94,7 @@ async function create(host: HostContext, requestedConfig: SandboxConfig, options
   const { store } = host;
   const config = checkLocalConfig(requestedConfig, host);
   if (options.signal?.aborted) throw cancelledError(options.signal.reason);
-  const owner = store.thisProcess();
+  const holder = store.thisProcess();
   const record: SandboxRecord = {
     id: store.newId(),
     runtime: NAME,
@@ -103,7 +103,7 @@ async function create(host: HostContext, requestedConfig: SandboxConfig, options
     spec: config,
     limits: hostLimits(config),
     warnings: hostWarnings,
-    owner,
+    owner: holder,
     details: {},
   };
   const { id } = record;
@@ -118,7 +118,7 @@ async function create(host: HostContext, requestedConfig: SandboxConfig, options
     const connecting = connectGuest({ socketPath: join(dir, SOCKET_NAME), token, timeoutMs: CONNECT_TIMEOUT_MS, waitForSocket: true });
     void ignore(connecting, "awaited below");
     connection = await Promise.race([connecting, guest.failed, rejectOnAbort(options.signal)]);
-    const running: SandboxRecord = { ...record, state: "running", owner: config.keep ? null : owner, details: { guestPid: guest.pid } };
+    const running: SandboxRecord = { ...record, state: "running", owner: config.keep ? null : holder, details: { guestPid: guest.pid } };
     await store.write(running);
     options.signal?.throwIfAborted();
     emitCreated(host.onEvent, infoOf(running));

@@ -166,8 +166,8 @@ async function claim(oci: OciContext, member: Started, config: SandboxConfig): P
   try {
     const { limits, warnings } = enforcedLimits(config, oci.ability(), layerState(config));
     limitCgroups(details.cgroups, limits);
-    const owner = config.keep ? null : oci.store.thisProcess();
-    const record = { ...member.record, spec: config, limits, warnings, owner, details, createdAt: new Date().toISOString() };
+    const holder = config.keep ? null : oci.store.thisProcess();
+    const record = { ...member.record, spec: config, limits, warnings, owner: holder, details, createdAt: new Date().toISOString() };
     if (config.keep) await oci.store.write(record);
     else oci.store.note(record);
     await attach(oci, { ...member, record, details });

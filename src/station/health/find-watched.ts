@@ -82,13 +82,13 @@ async function findDriven(driven: Map<string, DrivenRun>, { log, identity, store
   const before = new Set(driven.keys());
   for (const { stream, head } of heads) {
     const lease = await log.lastLease(stream);
-    const owner = HostProcess.safeParse(lease === null ? null : jsonOrNull(lease.holder));
+    const holder = HostProcess.safeParse(lease === null ? null : jsonOrNull(lease.holder));
     // A run without a driver waits for `resume`; processes on other machines are not visible from here.
-    if (lease === null || !owner.success || owner.data.host !== identity.host || !store.isHolderAlive(owner.data)) continue;
-    const isOwn = owner.data.pid === identity.pid && owner.data.startTicks === identity.startTicks;
+    if (lease === null || !holder.success || holder.data.host !== identity.host || !store.isHolderAlive(holder.data)) continue;
+    const isOwn = holder.data.pid === identity.pid && holder.data.startTicks === identity.startTicks;
     driven.set(runOf(stream), {
       owner: (head as unknown as RunFacts).owner,
-      driver: isOwn ? null : owner.data,
+      driver: isOwn ? null : holder.data,
       newest: `${lease.epoch} ${lease.expiresAtMs}`,
     });
     before.delete(runOf(stream));

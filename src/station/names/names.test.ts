@@ -19,9 +19,9 @@ afterEach(() => rm(stateDir, { recursive: true, force: true }));
 
 const dead = { pid: 2 ** 22 - 1, startTicks: 1, bootId: "another" };
 
-function keep(id: string, over: { name?: string; owner?: SandboxRecord["owner"] } = {}): void {
-  const { name, owner = null } = over;
-  const config = SandboxConfig.parse({ keep: owner === null, ...(name === undefined ? {} : { name }) });
+function keep(id: string, over: { name?: string; holder?: SandboxRecord["owner"] } = {}): void {
+  const { name, holder = null } = over;
+  const config = SandboxConfig.parse({ keep: holder === null, ...(name === undefined ? {} : { name }) });
   const limits = { cpus: null, memoryBytes: null, pids: null, diskBytes: null, wallClockMs: 1000, outputBytes: null };
   store.note({
     id,
@@ -31,7 +31,7 @@ function keep(id: string, over: { name?: string; owner?: SandboxRecord["owner"] 
     spec: config,
     limits,
     warnings: [],
-    owner,
+    owner: holder,
     details: {},
   });
 }
@@ -61,8 +61,8 @@ test("claimName gives a name to one holder, and ignores a dead creator's sandbox
   const claim = (name: string, holder = self, owner = "local") =>
     claimName(name, { log, store, sessions, holder, owner, holderGone: (other) => other === "dead" });
   keep("sb_aaaaaaaaaaaa", { name: "kept" });
-  keep("sb_bbbbbbbbbbbb", { name: "left", owner: dead });
-  keep("sb_cccccccccccc", { name: "used", owner: store.thisProcess() });
+  keep("sb_bbbbbbbbbbbb", { name: "left", holder: dead });
+  keep("sb_cccccccccccc", { name: "used", holder: store.thisProcess() });
   for (const name of ["kept", "used", "a-session"]) await expect(claim(name)).rejects.toMatchObject({ code: "exists" });
   await (await claim("left"))[Symbol.asyncDispose]();
 

@@ -44,7 +44,7 @@ export interface RunsOptions {
   /** Loads a sub-agent by name, with the secrets that the owner may use. */
   agent: (name: string, owner: string) => Promise<AgentDefinition>;
   identity: HostProcess;
-  alive: (owner: ProcessIdentity) => boolean;
+  alive: (holder: ProcessIdentity) => boolean;
   crashpoint: Crashpoint;
   claimName: ClaimName;
   hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };

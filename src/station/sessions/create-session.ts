@@ -36,7 +36,7 @@ export interface SessionCreation {
   log: Log;
   sessions: SessionStore;
   identity: Announced["maker"];
-  alive: (owner: Announced["maker"]) => boolean;
+  alive: (holder: Announced["maker"]) => boolean;
   /** Returns every runtime that may have files of a session. */
   runtimes: () => Promise<readonly Runtime[]>;
 }
