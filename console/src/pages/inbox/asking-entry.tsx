@@ -68,7 +68,7 @@ export function AskingEntry({ item }: { item: InboxItem }) {
           </Button>
         )}
         {item.asks === "failure" && (
-          <Button look="main" disabled={isSending} onClick={() => void answer(() => resume(station, item))}>
+          <Button look="main" disabled={isSending} onClick={() => void answer(() => resume[item.of.kind](station, item.of.id))}>
             Try again
           </Button>
         )}
@@ -99,28 +99,12 @@ async function answerApproval(station: Client, { of, seq }: InboxItem, decision:
   await station.workflows.approve(of.id, { ...decision, path: step.path });
 }
 
-/** Resumes something that failed, or that was paused because it crashed a station. */
-async function resume(station: Client, { of: { kind, id } }: InboxItem): Promise<void> {
-  switch (kind) {
-    case "workflow":
-      await station.workflows.resume(id);
-      return;
-    case "merge":
-      await station.merges.resume(id);
-      return;
-    case "ship":
-      await station.ships.resume(id);
-      return;
-    case "spec":
-      await station.specs.execute(id);
-      return;
-    case "run":
-      await station.runs.resume(id);
-      return;
-    case "sandbox":
-      await station.sandboxes.resume(id);
-      return;
-    default:
-      kind satisfies never;
-  }
-}
+/** How to continue something that failed, or that was paused because it crashed a station. */
+const resume: Record<InboxItem["of"]["kind"], (station: Client, id: string) => Promise<unknown>> = {
+  workflow: (station, id) => station.workflows.resume(id),
+  merge: (station, id) => station.merges.resume(id),
+  ship: (station, id) => station.ships.resume(id),
+  spec: (station, id) => station.specs.execute(id),
+  run: (station, id) => station.runs.resume(id),
+  sandbox: (station, id) => station.sandboxes.resume(id),
+};
