@@ -4,7 +4,7 @@ import { runCommand } from "../src/sandbox/run-command.ts";
 import type { OwnedSandbox } from "../src/sandbox/sandbox.ts";
 import { type Sample, timeEach } from "./measure.ts";
 import { plainRuntimeArgv, runPeer } from "./peers.ts";
-import { type Place, sandboxConfig } from "./place.ts";
+import { configOf, type Place } from "./place.ts";
 import type { Row, Target } from "./report.ts";
 
 const GROUP = "command in a live sandbox";
@@ -25,9 +25,9 @@ export async function benchCommands(place: Place): Promise<{ rows: Row[]; target
   );
   for (const runtime of ["runc", "crun"] as const) add(`plain \`${runtime} exec\``, await plainExec(place, runtime));
   const spawnMs = add("`child_process.spawn` from Node, no sandbox", await timeEach({ n: 400, warmup: 50, once: plainSpawn }));
-  await using oci = await place.oci({ ociRuntime: "crun" }).create(sandboxConfig());
+  await using oci = await place.oci({ ociRuntime: "crun" }).create(configOf());
   const ociMs = add("**oci**, library", await roundTrips(oci));
-  await using docker = await place.dockerRuntime.create(sandboxConfig({ template: { kind: "image", reference: place.image } }));
+  await using docker = await place.dockerRuntime.create(configOf({ template: { kind: "image", reference: place.image } }));
   const dockerMs = add("**docker** runtime, library", await roundTrips(docker));
   return {
     rows,

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { runCommand } from "../src/sandbox/run-command.ts";
 import type { OwnedSandbox } from "../src/sandbox/sandbox.ts";
 import { runPeer } from "./peers.ts";
-import { type Place, sandboxConfig } from "./place.ts";
+import { configOf, type Place } from "./place.ts";
 import type { Row, Target } from "./report.ts";
 
 const SANDBOXES = 100;
@@ -64,11 +64,11 @@ async function holdContainers(place: Place): Promise<Held> {
 async function holdSandboxes(place: Place): Promise<Held & { left: number }> {
   const runtime = place.oci({ ociRuntime: "crun" });
   // The first one pays for what all of them share.
-  await (await runtime.create(sandboxConfig())).destroy();
+  await (await runtime.create(configOf())).destroy();
   const baseline = traces();
   const before = availableMib();
   const start = performance.now();
-  const sandboxes: OwnedSandbox[] = await inParallel(SANDBOXES, () => runtime.create(sandboxConfig()));
+  const sandboxes: OwnedSandbox[] = await inParallel(SANDBOXES, () => runtime.create(configOf()));
   const perSecond = SANDBOXES / ((performance.now() - start) / 1000);
   const mib = (before - availableMib()) / SANDBOXES;
   const { ended } = await runCommand(sandboxes.at(-1) as OwnedSandbox, { argv: ["true"] });

@@ -70,4 +70,4 @@ export async function openPlace(): Promise<Place> {
   };
 }
 
-export const sandboxConfig = (input: SandboxConfigInput = {}) => SandboxConfig.parse(input);
+export const configOf = (input: SandboxConfigInput = {}) => SandboxConfig.parse(input);

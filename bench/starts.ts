@@ -2,7 +2,7 @@ import { runCommand } from "../src/sandbox/run-command.ts";
 import type { Runtime } from "../src/sandbox/runtime.ts";
 import { type Sample, timeEach } from "./measure.ts";
 import { plainRuntimeArgv, runPeer } from "./peers.ts";
-import { type Place, sandboxConfig } from "./place.ts";
+import { configOf, type Place } from "./place.ts";
 import type { Row, Target } from "./report.ts";
 
 const GROUP = "create → first output";
@@ -52,7 +52,7 @@ async function firstOutput(runtime: Runtime, n: number, before: () => Promise<un
   for (let index = -2; index < n; index++) {
     await before();
     const start = performance.now();
-    const sandbox = await runtime.create(sandboxConfig());
+    const sandbox = await runtime.create(configOf());
     const { stdout } = await runCommand(sandbox, { argv: ["echo", "hi"] });
     if (index >= 0) times.push(performance.now() - start);
     if (stdout !== "hi\n") throw new Error(`${runtime.name} printed ${stdout}`);

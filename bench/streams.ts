@@ -1,7 +1,7 @@
 import type { OwnedSandbox } from "../src/sandbox/sandbox.ts";
 import { summarise } from "./measure.ts";
 import { countOutput, runPeer } from "./peers.ts";
-import { type Place, sandboxConfig } from "./place.ts";
+import { configOf, type Place } from "./place.ts";
 import type { Row, Target } from "./report.ts";
 
 const OUTPUT_BYTES = 100 * 1024 * 1024;
@@ -13,8 +13,8 @@ export async function benchStreams(place: Place): Promise<{ rows: Row[]; targets
   const rows: Row[] = [];
   const id = (await runPeer([...place.docker, "run", "-d", "--network", "none", place.image, "sleep", "600"])).trim();
   const script = `head -c ${OUTPUT_BYTES} /dev/zero`;
-  await using oci = await place.oci({ ociRuntime: "crun" }).create(sandboxConfig());
-  await using docker = await place.dockerRuntime.create(sandboxConfig({ template: { kind: "image", reference: place.image } }));
+  await using oci = await place.oci({ ociRuntime: "crun" }).create(configOf());
+  await using docker = await place.dockerRuntime.create(configOf({ template: { kind: "image", reference: place.image } }));
   const rate = (ms: number) => OUTPUT_BYTES / 1e6 / (ms / 1000);
   const add = (name: string, value: number, n: number, note = "") =>
     rows.push({ group: "100 MB of output", name, value, unit: "MB/s", n, ...(note ? { note } : {}) });

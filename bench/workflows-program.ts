@@ -9,7 +9,7 @@ import { noCrash } from "../src/lib/crashpoint.ts";
 import { createSqliteLog } from "../src/log/sqlite/log.ts";
 import { createDriver } from "../src/station/durable/driver.ts";
 import { createJobs } from "../src/station/durable/durable-verbs.ts";
-import { createLocalWorkflows, createSubWorkflowWork, type WorkflowThings } from "../src/station/workflows/local-workflows.ts";
+import { createLocalWorkflows, createSubWorkflowWork, type WorkflowJobs } from "../src/station/workflows/local-workflows.ts";
 import { createWorkflowKind, type StepOutcome } from "../src/station/workflows/workflow-kind.ts";
 import { evaluateHere } from "../src/workflow/expressions/evaluate.ts";
 import { readDefinition } from "../src/workflow/validate.ts";
@@ -28,7 +28,7 @@ const kind = createWorkflowKind({
   evaluator: evaluateHere,
   agent: {},
   merge: {},
-  workflow: createSubWorkflowWork((): WorkflowThings => things, evaluateHere),
+  workflow: createSubWorkflowWork((): WorkflowJobs => jobs, evaluateHere),
   command: {
     async perform(effect) {
       startedEffects.add(effect.id);
@@ -48,8 +48,8 @@ await using driver = createDriver({
   runs: { isOver: async () => true, tend: async () => undefined },
   onDefect: (error) => process.stderr.write(`${error}\n`),
 });
-const things: WorkflowThings = createJobs(kind, { log, driver, crashpoint: noCrash });
-const verbs = createLocalWorkflows(things, { evaluate: evaluateHere, check: async (definition) => readDefinition(definition).problems });
+const jobs: WorkflowJobs = createJobs(kind, { log, driver, crashpoint: noCrash });
+const verbs = createLocalWorkflows(jobs, { evaluate: evaluateHere, check: async (definition) => readDefinition(definition).problems });
 
 async function startAll(definition: (at: number) => object): Promise<void> {
   for (let at = 0; at < wanted; at += AT_ONCE) {
@@ -58,7 +58,7 @@ async function startAll(definition: (at: number) => object): Promise<void> {
 }
 
 async function untilNone(status: "running" | undefined): Promise<void> {
-  while ((await things.list({ state: "open", ...(status && { status }), limit: 1 })).items.length > 0) await delay(50);
+  while ((await jobs.list({ state: "open", ...(status && { status }), limit: 1 })).items.length > 0) await delay(50);
 }
 
 const measureMemory = () => {
@@ -74,7 +74,7 @@ const waiting = [
 ];
 
 // What is loaded and stored only once is not an instance's cost.
-await things.list({ state: "open", limit: 1 });
+await jobs.list({ state: "open", limit: 1 });
 const before = measureMemory();
 await driver.serve();
 if (mode === "begin") {
@@ -84,7 +84,7 @@ if (mode === "begin") {
   await untilNone(undefined);
   say({ resumed: startedEffects.size });
 } else {
-  const isAgain = (await things.list({ state: "open", limit: 1 })).items.length > 0;
+  const isAgain = (await jobs.list({ state: "open", limit: 1 })).items.length > 0;
   const beginningMs = performance.now();
   if (!isAgain) await startAll((at) => ({ name: `waiting-${at}`, steps: [waiting[at % waiting.length]] }));
   await untilNone("running");

@@ -1,8 +1,8 @@
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join, normalize, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { importsOf } from "../test/tidy/rules.ts";
+import { relativeImportsOf } from "../test/tidy/rules.ts";
 
 /**
  * Checks what a change can break: types, format and lint of the changed files, and the unit tests that import one of
@@ -39,8 +39,7 @@ export function distances(changed: readonly string[], importers: ReadonlyMap<str
 /** Returns the relative imports that exist at run time. The compiler checks the others, which import only types. */
 export function importedBy(path: string, text: string): string[] {
   const code = text.replaceAll(/\b(?:import|export) type\b[^"';]*?\bfrom\s*"[^"]+"/g, "");
-  const relatives = importsOf({ path, text: code }).filter((specifier) => specifier.startsWith("."));
-  return relatives.map((specifier) => normalize(join(dirname(path), specifier)));
+  return relativeImportsOf({ path, text: code });
 }
 
 /**

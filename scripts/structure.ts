@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { dirname, join, normalize, relative } from "node:path";
-import { importsOf } from "../test/tidy/rules.ts";
+import { join, relative } from "node:path";
+import { relativeImportsOf } from "../test/tidy/rules.ts";
 
 /** The import graph of one folder, with its subfolders as rooms. */
 export interface Structure {
@@ -23,11 +23,6 @@ function filesBelow(folder: string): string[] {
     .filter((path) => isProduct(path) && statSync(path).isFile());
 }
 
-function importedBy(path: string): string[] {
-  const relatives = importsOf({ path, text: readFileSync(path, "utf8") }).filter((specifier) => specifier.startsWith("."));
-  return relatives.map((specifier) => normalize(join(dirname(path), specifier)));
-}
-
 export function structureOf(folder: string): Structure {
   const files = filesBelow(folder);
   const roomOf = (path: string): string | null => {
@@ -42,7 +37,7 @@ export function structureOf(folder: string): Structure {
     sizes.set(from, (sizes.get(from) ?? 0) + 1);
     const targets = arrows.get(from) ?? new Map<string, number>();
     arrows.set(from, targets);
-    for (const target of importedBy(file)) {
+    for (const target of relativeImportsOf({ path: file, text: readFileSync(file, "utf8") })) {
       const to = roomOf(target);
       if (to !== null && to !== from) targets.set(to, (targets.get(to) ?? 0) + 1);
     }

@@ -34,13 +34,14 @@ export { AgentDefinition } from "./contract/agent/agent.ts";
 export { CaissonError, type ErrorCode } from "./contract/error/error.ts";
 export type { ProcessRef, RuntimeName, SandboxId, SnapshotId } from "./contract/ids.ts";
 export type { Usage } from "./contract/model/usage.ts";
-/** @deprecated The former names of `GatewayConfig` and `SecretConfig`. */
 export type {
   GatewayConfig,
+  /** @deprecated The former name of `GatewayConfig`. */
   GatewayConfig as GatewaySpec,
   NetworkPolicy,
   NetworkRule,
   SecretConfig,
+  /** @deprecated The former name of `SecretConfig`. */
   SecretConfig as SecretSpec,
 } from "./contract/network/network.ts";
 export type { NetworkEvent } from "./contract/network/network-event.ts";
@@ -48,12 +49,13 @@ export { parsePolicy, parseRule } from "./contract/network/network-text.ts";
 export type { Ended, FinishReason } from "./contract/outcome.ts";
 export type { Budgets } from "./contract/run/run.ts";
 export type { RunEvent } from "./contract/run/run-event.ts";
-/** @deprecated The former names of `SandboxConfig` and `SandboxConfigInput`. */
 export type {
   Capabilities,
   Limits,
+  /** @deprecated The former name of `SandboxConfig`. */
   SandboxConfig as SandboxSpec,
   SandboxConfig,
+  /** @deprecated The former name of `SandboxConfigInput`. */
   SandboxConfigInput as SandboxSpecInput,
   SandboxConfigInput,
   SandboxInfo,

@@ -2,7 +2,7 @@ import { isatty } from "node:tty";
 import type { CliContext } from "./cli/context.ts";
 import { type RuntimeChoices, runCli } from "./cli/dispatch.ts";
 import { messageLines } from "./cli/terminal/line.ts";
-import { areWritten, createOutput } from "./cli/terminal/output.ts";
+import { createOutput, waitUntilWritten } from "./cli/terminal/output.ts";
 import { watchSignals } from "./cli/terminal/signals.ts";
 import { CaissonError } from "./contract/error/error.ts";
 import { packageFiles, versionOf } from "./package-files.ts";
@@ -61,7 +61,7 @@ async function makeContext(choices: RuntimeChoices): Promise<CliContext> {
 
 const exitCode = await runCli({ version, argv, isInteractive: isatty(0) && isatty(1), stdout, stderr, interruption, context: makeContext });
 const received = interruption.received();
-if (received !== null && !(await areWritten([stdout, stderr]))) {
+if (received !== null && !(await waitUntilWritten([stdout, stderr]))) {
   // A thread is blocked in a write that has no reader, and an orderly exit would wait for it indefinitely.
   process.removeAllListeners(received);
   process.kill(process.pid, received);

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join, normalize } from "node:path";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { importsOf } from "./tidy/rules.ts";
+import { relativeImportsOf } from "./tidy/rules.ts";
 
 const root = join(import.meta.dirname, "..");
 const page = readFileSync(join(root, "docs", "architecture.md"), "utf8");
@@ -33,8 +33,7 @@ function stepsIn(section: string): Step[] {
 }
 
 function imports(from: string, to: string): boolean {
-  const file = { path: from, text: readFileSync(join(root, from), "utf8") };
-  return importsOf(file).some((specifier) => specifier.startsWith(".") && normalize(join(dirname(from), specifier)) === to);
+  return relativeImportsOf({ path: from, text: readFileSync(join(root, from), "utf8") }).includes(to);
 }
 
 const isTypeScript = (path: string) => path.endsWith(".ts");

@@ -126,7 +126,7 @@ describe("unpacking refuses, and writes nothing outside the target:", () => {
     const at = (name: string) => join(temporary.path, name);
     mkdirSync(at("target"));
     mkdirSync(at("outside"));
-    // Moves `d` aside in any form, puts a link that leads out in its place, and removes the link again.
+    // Moves `d` aside, be it a folder or a link, puts a link to `outside` in its place, and removes the link again.
     const swap = `const fs=require("fs");process.chdir(${JSON.stringify(at("target"))});process.stdout.write("ready");
       for(let i=0;;i++){fs.symlinkSync("../outside","l"+i);try{fs.renameSync("d","x"+i)}catch{}
       try{fs.renameSync("l"+i,"d")}catch{fs.unlinkSync("l"+i)}try{fs.unlinkSync("d")}catch{}}`;

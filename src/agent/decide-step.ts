@@ -137,9 +137,9 @@ export function canMakeRoom(state: RunState, contextTokens: number): boolean {
 }
 
 /**
- * Returns the first step that must not be summarized. Always protects the newest step, and at most half of the
- * compaction threshold. If the provider rejected the conversation as too long, our token count was wrong. Then this
- * protects at most half of the conversation instead.
+ * Returns the first step that must not be summarized. Always protects the newest step. Protects earlier steps within
+ * half of the compaction threshold at most. If the provider rejected the conversation as too long, our token count was
+ * wrong, so the limit is half of the conversation instead.
  */
 export function compactionStep(state: RunState, contextTokens: number): number {
   const { protectTokens, threshold } = state.definition.harness.compaction;

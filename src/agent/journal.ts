@@ -41,7 +41,7 @@ export function isLogFailure(error: CaissonError): boolean {
  * Returns why this process no longer drives the run: `superseded` if another process took the run or its session,
  * `cancelled` if this process was asked to release it.
  */
-export function letGoError(signal: AbortSignal, run: string): CaissonError {
+export function releasedError(signal: AbortSignal, run: string): CaissonError {
   const { reason } = signal;
   if (reason instanceof CaissonError && reason.code === "superseded") {
     return new CaissonError("superseded", `this process no longer drives the run ${run}: ${reason.message}`, {

@@ -9,7 +9,7 @@ import { callModel } from "./call-model.ts";
 import { compact } from "./compact.ts";
 import { decide, type StepDecision } from "./decide-step.ts";
 import { endRun } from "./end-run.ts";
-import { isLogFailure, type Journal, letGoError, systemMessage } from "./journal.ts";
+import { isLogFailure, type Journal, releasedError, systemMessage } from "./journal.ts";
 import type { Model, ToolSchema } from "./model/model.ts";
 import { type RunToolsOptions, runTools } from "./run-tools.ts";
 import { turnOf } from "./run-turn.ts";
@@ -44,7 +44,7 @@ export async function driveRun(options: LoopOptions): Promise<void> {
   const tools = new Map(options.tools.map((tool) => [tool.name, tool]));
   const schemas = options.tools.map(toolSchema);
   while (journal.state.status !== "ended") {
-    if (options.signal.aborted) throw letGoError(options.signal, journal.state.run);
+    if (options.signal.aborted) throw releasedError(options.signal, journal.state.run);
     const heardCount = journal.heard();
     const turn = turnOf(journal.state);
     const decision = duringTurn(turn, () => decide(journal.state, { contextTokens: model.contextTokens }));
@@ -52,7 +52,7 @@ export async function driveRun(options: LoopOptions): Promise<void> {
     try {
       const context = { ...options, tools, schemas, signal: effect.signal, releaseSignal: options.signal, heard: heardCount };
       const performing = duringTurn(turn, () => perform(decision, context));
-      await unlessLetGo(unlessStuck(performing, effect.signal, options), options.signal, journal.state.run);
+      await unlessReleased(unlessStuck(performing, effect.signal, options), options.signal, journal.state.run);
     } catch (error) {
       // Another writer appended an event first. It is part of the state now and may change the decision.
       if (error instanceof CaissonError && error.details?.heard !== undefined) continue;
@@ -95,9 +95,9 @@ async function unlessStuck(performing: Promise<void>, interrupted: AbortSignal, 
  * continues inside, unrecorded, until the next holder attaches to it. The journal accepts no more events from the old
  * holder.
  */
-async function unlessLetGo(performing: Promise<void>, signal: AbortSignal, run: string): Promise<void> {
+async function unlessReleased(performing: Promise<void>, signal: AbortSignal, run: string): Promise<void> {
   const released = Promise.withResolvers<never>();
-  const release = () => released.reject(letGoError(signal, run));
+  const release = () => released.reject(releasedError(signal, run));
   signal.addEventListener("abort", release, { once: true });
   if (signal.aborted) release();
   void ignore(performing, "a released call continues unobserved");

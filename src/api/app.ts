@@ -20,7 +20,7 @@ import { createConsolePages } from "./console/console-pages.ts";
 import { checkOrigin, checkReach, checkScope, type StationNames } from "./gate.ts";
 import { allHandlers } from "./handlers/all-handlers.ts";
 import type { StationControl } from "./handlers/station.ts";
-import { answeredOnce, keyedCall, type ReadCall } from "./idempotent.ts";
+import { answerOnce, keyedCall, type ReadCall } from "./idempotent.ts";
 import type { McpConnections } from "./mcp/http-connections.ts";
 import type { ToolAudit } from "./mcp/mcp-tool.ts";
 import type { Observation } from "./observe/observation.ts";
@@ -119,7 +119,7 @@ export function createApp(options: AppOptions): App {
         const key = context.req.header("idempotency-key") ?? null;
         const keyed = await keyedCall(call as ReadCall, { name, route, method, key, caller });
         if (keyed === null) return await answerOf(route, await make(), { life, onDefect, conditions, method });
-        const answered = await answeredOnce(keyed, { answers: options.answers(), onDefect, make });
+        const answered = await answerOnce(keyed, { answers: options.answers(), onDefect, make });
         if ("reply" in answered) return await answerOf(route, answered.reply, { life, onDefect, conditions, method });
         life.end();
         return answered.again;

@@ -77,7 +77,7 @@ async function collectBytes(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> 
 }
 
 /** Makes the call, or repeats its answer if it was already made. `onDefect` receives failures to record the outcome. */
-export async function answeredOnce(
+export async function answerOnce(
   { route, request }: KeyedCall,
   { answers, onDefect, make }: { answers: AnswerStore; onDefect: (error: unknown) => void; make: () => Promise<Reply<RouteName>> },
 ): Promise<{ reply: Reply<RouteName> } | { again: Response }> {

@@ -110,7 +110,7 @@ describe("ships", () => {
       bob.ships.cancel(id),
     ]);
     await refused([bob.ships.get(id.slice(0, 8))]);
-    // Not an id, whatever ships there are.
+    // This cannot be an id prefix, so the answer does not depend on who owns which ship.
     for (const caller of [ada, bob, admin]) await expect(caller.ships.get("ship_")).rejects.toMatchObject({ code: "invalid" });
     expect(await ada.ships.get(id.slice(0, 8))).toMatchObject({ id, title: expect.any(String) });
     await expect(ada.ships.start({ ...request, to: "/srv/git/project.git" })).rejects.toMatchObject({ code: "denied" });

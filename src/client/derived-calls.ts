@@ -1,7 +1,7 @@
 import type { declaredVerbs } from "../verbs/declared-verbs.ts";
 import type { RouteName } from "../verbs/routes.ts";
 import type { GroupName } from "../verbs/station.ts";
-import { type CallOf, idsIn, takesQuery, type VerbFacts } from "../verbs/verb.ts";
+import { type CallOf, idsInPath, takesQuery, type VerbFacts } from "../verbs/verb.ts";
 import { paths } from "../verbs/verb-facts.ts";
 import { derivableVerbs } from "../verbs/verb-rules.ts";
 import { eventData } from "./event-stream.ts";
@@ -24,7 +24,7 @@ export function derivedCalls<Group extends GroupName>(to: Connection, group: Gro
 
 function derivedCall(to: Connection, route: RouteName, facts: VerbFacts): (...args: unknown[]) => unknown {
   const path = paths[route];
-  const place = { ids: idsIn(path), isQuery: takesQuery(path) };
+  const place = { ids: idsInPath(path), isQuery: takesQuery(path) };
   const input = (args: readonly unknown[]) => inputOf(args, facts, place);
   if (facts.kind === "log") return (...args) => followLog(to, route, input(args));
   if (facts.kind === "wait") return (...args) => waitFor(to, route, input(args));

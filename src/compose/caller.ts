@@ -6,7 +6,7 @@ import type { LocalParts } from "./local-parts.ts";
 /** The caller's current folder, settings and places. */
 export type Caller = Pick<LocalParts, "cwd" | "home" | "path" | "configDir" | "configFile" | "config" | "stateDir" | "say">;
 
-export interface CallersOptions {
+export interface ClientSideOptions {
   /** Opens a station within this process. */
   here: () => Promise<InProcessStation>;
   caller: Caller;
@@ -22,7 +22,7 @@ export interface CallersOptions {
  */
 export function secretsOfCaller(
   request: { secrets: Readonly<Record<string, SecretConfig>>; secretNames?: readonly string[] | undefined },
-  { caller, isElsewhere }: Pick<CallersOptions, "caller" | "isElsewhere">,
+  { caller, isElsewhere }: Pick<ClientSideOptions, "caller" | "isElsewhere">,
 ): string[] {
   const { secretNames = [] } = request;
   const configured = isElsewhere ? [] : Object.entries(caller.config.secrets).filter(([name]) => secretNames.includes(name));

@@ -10,7 +10,7 @@ import type { RemoteStation } from "../client/remote/remote-station.ts";
 import type { SandboxEvent } from "../contract/sandbox/sandbox-event.ts";
 import { defined } from "../lib/defined.ts";
 import type { Station } from "../verbs/station.ts";
-import type { CallersOptions } from "./caller.ts";
+import type { ClientSideOptions } from "./caller.ts";
 import type { AskYes } from "./client-side-folders.ts";
 import { contextsFile, readEnvironment, type Variables } from "./environment.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
@@ -139,7 +139,7 @@ async function chooseTarget(
 /** Returns the chosen station as the caller sees it. */
 async function workingStation(
   { target, access = {} }: Chosen,
-  options: Omit<CallersOptions, "isElsewhere"> & {
+  options: Omit<ClientSideOptions, "isElsewhere"> & {
     onEvent: ((event: SandboxEvent) => void) | undefined;
     ask: AskYes | null;
     leaving: AbortSignal;

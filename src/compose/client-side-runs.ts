@@ -3,14 +3,14 @@ import { parseRequest } from "../contract/error/parse-request.ts";
 import { type RunView, StartRun } from "../contract/run/run-verbs.ts";
 import { defined } from "../lib/defined.ts";
 import type { NumberedRunEvent, RunVerbs } from "../verbs/runs.ts";
-import { type CallersOptions, notSent, secretsOfCaller } from "./caller.ts";
+import { type ClientSideOptions, notSent, secretsOfCaller } from "./caller.ts";
 import { forwardGroup } from "./lazy-verbs.ts";
 
 /**
  * Wraps the runs of a station for a local caller. If the station cannot drive a run, because something it needs is only
  * in the caller's environment, this process drives it, and from then on answers all calls about runs.
  */
-export function callersRuns(remote: RunVerbs, options: CallersOptions): RunVerbs {
+export function clientSideRuns(remote: RunVerbs, options: ClientSideOptions): RunVerbs {
   const { caller, isElsewhere } = options;
   let own: RunVerbs | null = null;
   const notices = createNotices(caller.say);

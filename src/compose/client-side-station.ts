@@ -4,16 +4,16 @@ import type { AgentVerbs } from "../verbs/agents.ts";
 import type { RunVerbs } from "../verbs/runs.ts";
 import type { SandboxVerbs } from "../verbs/sandboxes.ts";
 import type { Station } from "../verbs/station.ts";
-import { type CallersOptions, notSent, ociRuntimeElsewhere, secretsOfCaller } from "./caller.ts";
+import { type ClientSideOptions, notSent, ociRuntimeElsewhere, secretsOfCaller } from "./caller.ts";
 import type { InProcessStation } from "./in-process-station.ts";
 import { lazyGroup } from "./lazy-verbs.ts";
 
 /**
  * Wraps a station so that a command works as if it did everything itself. It uses the caller's agent files, and the
- * model and runtime of the caller's configuration. Secrets need to be only in the caller's environment: if the station
- * is on this machine, this process does the work that needs them; otherwise we refuse it.
+ * model and runtime of the caller's configuration. Secrets may be in the caller's environment alone: this process then
+ * does the work that needs them if the station is on this machine, and refuses it otherwise.
  */
-export function clientSideStation(remote: RemoteStation, options: CallersOptions): { station: Station; removeOwn(): Promise<void> } {
+export function clientSideStation(remote: RemoteStation, options: ClientSideOptions): { station: Station; removeOwn(): Promise<void> } {
   let used: InProcessStation | undefined;
   const here = async () => {
     used = await options.here();
@@ -27,8 +27,8 @@ export function clientSideStation(remote: RemoteStation, options: CallersOptions
     station: {
       ...remote,
       agents: lazyGroup<AgentVerbs>("agents", async () => (await here()).station.agents),
-      sandboxes: callersSandboxes(remote.sandboxes, own),
-      runs: lazyGroup<RunVerbs>("runs", async () => (await import("./client-side-runs.ts")).callersRuns(remote.runs, own)),
+      sandboxes: clientSideSandboxes(remote.sandboxes, own),
+      runs: lazyGroup<RunVerbs>("runs", async () => (await import("./client-side-runs.ts")).clientSideRuns(remote.runs, own)),
       async [Symbol.asyncDispose]() {
         await remote[Symbol.asyncDispose]();
         await used?.station[Symbol.asyncDispose]();
@@ -37,7 +37,7 @@ export function clientSideStation(remote: RemoteStation, options: CallersOptions
   };
 }
 
-function callersSandboxes(remote: SandboxVerbs, { caller, isElsewhere, here, ociRuntime }: CallersOptions): SandboxVerbs {
+function clientSideSandboxes(remote: SandboxVerbs, { caller, isElsewhere, here, ociRuntime }: ClientSideOptions): SandboxVerbs {
   return {
     ...remote,
     async create(request, choices) {

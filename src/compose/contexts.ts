@@ -67,7 +67,7 @@ export async function chooseStation(options: {
     const token = unsetIfEmpty(variables.CAISSON_TOKEN);
     return {
       kind: "address",
-      url: checkStationUrl(url, { insecure: unsetIfEmpty(variables.CAISSON_INSECURE) === "1", told: "CAISSON_URL" }),
+      url: checkStationUrl(url, { insecure: unsetIfEmpty(variables.CAISSON_INSECURE) === "1", source: "CAISSON_URL" }),
       token,
       ca: await certificates(unsetIfEmpty(variables.CAISSON_CA_FILE)),
       context: null,
@@ -79,7 +79,7 @@ export async function chooseStation(options: {
   const found = contextNamed(name, stored);
   return {
     kind: "address",
-    url: checkStationUrl(found.url, { insecure: found.insecure, told: `the context ${name}` }),
+    url: checkStationUrl(found.url, { insecure: found.insecure, source: `the context ${name}` }),
     token: found.token,
     ca: await certificates(found.caFile),
     context: name,
@@ -101,7 +101,7 @@ export function createContexts({ configDir }: { configDir: string }): ContextCon
     },
     async save(name, context, { replace, use }) {
       checkName(name);
-      checkStationUrl(context.url, { insecure: context.insecure, told: `the context ${name}` });
+      checkStationUrl(context.url, { insecure: context.insecure, source: `the context ${name}` });
       await certificates(context.caFile);
       await change((stored) => {
         if (!replace && Object.hasOwn(stored.contexts, name)) {
@@ -135,7 +135,7 @@ export function createContexts({ configDir }: { configDir: string }): ContextCon
       const ca = await certificates(caFile);
       const [{ connect }, { tlsFetch }] = await Promise.all([import("../client/connect.ts"), import("../client/tls-fetch.ts")]);
       const station = connect({
-        url: checkStationUrl(url, { insecure, told: "the address" }),
+        url: checkStationUrl(url, { insecure, source: "the address" }),
         ...defined({ token, fetch: ca === undefined ? undefined : tlsFetch({ ca }) }),
       });
       const { version } = await station.status({ signal: AbortSignal.timeout(CHECK_MS) });
@@ -173,7 +173,7 @@ function checkName(name: string): void {
  * Checks an address that a token may be sent to: by HTTPS, or to this machine itself. Returns its origin. Throws
  * `invalid`, or `denied` if the token would be sent unencrypted.
  */
-export function checkStationUrl(text: string, { insecure, told: source }: { insecure: boolean; told: string }): string {
+export function checkStationUrl(text: string, { insecure, source }: { insecure: boolean; source: string }): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isPlain =
     url !== null && url.username === "" && url.password === "" && url.search === "" && url.hash === "" && url.pathname === "/";

@@ -2,12 +2,15 @@ import { findAgent } from "../agent/file/find-agents.ts";
 import type { AgentDefinition } from "../contract/agent/agent.ts";
 import type { StartRun } from "../contract/run/run-verbs.ts";
 import { LOCAL_OWNER } from "../contract/token/owner.ts";
-import { agentAsked } from "../station/runs/start-run.ts";
-import type { CallersOptions } from "./caller.ts";
+import { loadRequestedAgent } from "../station/runs/start-run.ts";
+import type { ClientSideOptions } from "./caller.ts";
 import { agentSource, secretsOf } from "./local-parts.ts";
 
 /** Returns the full definition of an agent from the caller's files; the station has the built-in ones itself. */
-export async function definitionToSend(request: StartRun, { caller, isElsewhere }: CallersOptions): Promise<AgentDefinition | undefined> {
+export async function definitionToSend(
+  request: StartRun,
+  { caller, isElsewhere }: ClientSideOptions,
+): Promise<AgentDefinition | undefined> {
   if (typeof request.agent !== "string") return undefined;
   const agents = agentSource(caller);
   const { origin, passedOver } = await findAgent(request.agent, agents.places);
@@ -17,5 +20,5 @@ export async function definitionToSend(request: StartRun, { caller, isElsewhere 
     return undefined;
   }
   const nameable = isElsewhere ? null : await secretsOf(caller, LOCAL_OWNER);
-  return agentAsked(request, { agents, nameable, defaultModel: caller.config.models.default });
+  return loadRequestedAgent(request, { agents, nameable, defaultModel: caller.config.models.default });
 }

@@ -1,4 +1,5 @@
 import { CaissonError } from "../contract/error/error.ts";
+import { foundOrNull } from "../contract/error/found-or-null.ts";
 import { once } from "../lib/once.ts";
 import type { DriverOptions } from "../station/durable/driver.ts";
 import type { MergeVerbs } from "../verbs/merges.ts";
@@ -57,12 +58,8 @@ export function composeJobs(options: JobSettings & { local: OpenLocal; station: 
 function childRuns(runs: RunVerbs): DriverOptions["runs"] {
   return {
     async isOver(run) {
-      try {
-        return (await runs.get(run)).status === "ended";
-      } catch (error) {
-        if (error instanceof CaissonError && error.code === "not_found") return true;
-        throw error;
-      }
+      const view = await foundOrNull(runs.get(run));
+      return view === null || view.status === "ended";
     },
     async tend(run) {
       const { status, paused } = await runs.get(run);

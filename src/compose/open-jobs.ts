@@ -55,13 +55,13 @@ const jobsOptions = ({ local, driver, settings }: JobParts) => ({
 function openMerges(parts: JobParts) {
   const { local, station } = parts;
   const kind = createMergeKind(mergeSessions({ ...local.sessionWork, station }));
-  return { kind, verbs: createLocalMerges({ ...local.core, things: createJobs(kind, jobsOptions(parts)), station }) };
+  return { kind, verbs: createLocalMerges({ ...local.core, jobs: createJobs(kind, jobsOptions(parts)), station }) };
 }
 
 function openSpecs(parts: JobParts, merges: MergeVerbs) {
   const { runs, sessions } = parts.station;
   const kind = specKind({ runs, sessions, merges: mergesOf(merges), now: Date.now });
-  return { kind, verbs: createLocalSpecs({ ...parts.local.core, things: createJobs(kind, jobsOptions(parts)), runs }) };
+  return { kind, verbs: createLocalSpecs({ ...parts.local.core, jobs: createJobs(kind, jobsOptions(parts)), runs }) };
 }
 
 /** A merge's id is derived from its key, so that it can be found again. */
@@ -107,14 +107,14 @@ function openWorkflows(parts: JobParts, merges: MergeVerbs) {
   const kind = createWorkflowKind({
     evaluator: expressions.evaluate,
     agent: createAgentWork(station),
-    workflow: createSubWorkflowWork(() => things, expressions.evaluate),
+    workflow: createSubWorkflowWork(() => jobs, expressions.evaluate),
     merge: createMergeWork({ merges, sessions: station.sessions }),
     ...createCommandWork({ ...station, inSession: createSessionCommands(local.core) }),
   });
-  const things = createJobs(kind, jobsOptions(parts));
+  const jobs = createJobs(kind, jobsOptions(parts));
   return {
     kind,
-    verbs: createLocalWorkflows(things, expressions),
+    verbs: createLocalWorkflows(jobs, expressions),
     [Symbol.asyncDispose]: () => expressions[Symbol.asyncDispose](),
   };
 }

@@ -38,7 +38,7 @@ export async function fakeStationParts(
   await mkdir(cwd, { recursive: true });
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
   const memory = createFakeRuntime({ programs });
-  const fake = recorded(memory, createStore({ stateDir }));
+  const fake = withRecords(memory, createStore({ stateDir }));
   const runtimes: RuntimeSet = {
     names: ["fake"],
     async get(name) {
@@ -85,14 +85,14 @@ export async function fakeStationParts(
       startDetached,
       removeSandbox: async (id) => (await fake.open(id)).destroy(),
     });
-  return { local, configSources, guestPath, openStation, openLocal, runtimes, fake: memory, config: parseSandboxConfig };
+  return { local, configSources, guestPath, openStation, openLocal, runtimes, fake: memory };
 }
 
 /**
  * Writes records of sandboxes: the fake runtime keeps them only in memory, but a station finds them by their records.
  */
-function recorded(runtime: Runtime, store: Store): Runtime {
-  const known = (sandbox: OwnedSandbox): OwnedSandbox => {
+function withRecords(runtime: Runtime, store: Store): Runtime {
+  const wrap = (sandbox: OwnedSandbox): OwnedSandbox => {
     const destroy = async () => {
       await sandbox.destroy();
       await store.remove(sandbox.id);
@@ -102,17 +102,17 @@ function recorded(runtime: Runtime, store: Store): Runtime {
       async fork(options?: ForkOptions) {
         const forked = await sandbox.fork(options);
         const { template, keep, labels, owner } = forked.info;
-        return noted(forked, parseSandboxConfig({ template, keep, labels, owner }));
+        return record(forked, parseSandboxConfig({ template, keep, labels, owner }));
       },
     });
   };
-  const noted = async (sandbox: OwnedSandbox, sandboxConfig: SandboxConfig): Promise<OwnedSandbox> => {
+  const record = async (sandbox: OwnedSandbox, sandboxConfig: SandboxConfig): Promise<OwnedSandbox> => {
     const { id, state, createdAt, limits, warnings } = sandbox.info;
     await store.write({ id, runtime: runtime.name, state, createdAt, spec: sandboxConfig, limits, warnings, owner: null, details: null });
-    return known(sandbox);
+    return wrap(sandbox);
   };
   return Object.assign(Object.create(runtime) as Runtime, {
-    create: async (...args: Parameters<Runtime["create"]>) => noted(await runtime.create(...args), args[0]),
-    open: async (...args: Parameters<Runtime["open"]>) => known(await runtime.open(...args)),
+    create: async (...args: Parameters<Runtime["create"]>) => record(await runtime.create(...args), args[0]),
+    open: async (...args: Parameters<Runtime["open"]>) => wrap(await runtime.open(...args)),
   });
 }

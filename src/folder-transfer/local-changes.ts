@@ -29,7 +29,7 @@ export interface FoundWork {
  * rules. The old side is the folder's current state, the new side comes from the station. The station's data is
  * untrusted: see `readChangesArchive`.
  */
-export function workAtHome(
+export function toLocalWork(
   found: FoundWork,
   options: { station: Pick<Station, "sessions">; places: SendFolder["places"]; notice: SendFolder["notice"] },
 ): ChangedWork {
@@ -53,9 +53,9 @@ export function workAtHome(
     async changes(ignoring = {}) {
       const own = source.kind === "folder";
       const archive = await readChangesArchive(sessions.changes(id, { ...ignoring, base: !own }));
-      if (!own) return await asGiven(archive);
+      if (!own) return await readRemoteChanges(archive);
       const contents = await archive.contents();
-      const compare = () => comparedWith(source, { ...archive, contents }, { ...options, ignoring });
+      const compare = () => compareWithFolder(source, { ...archive, contents }, { ...options, ignoring });
       const compared = await lookAtFolder(source.path, options.places, compare);
       broughtBefore = compared.broughtBefore;
       return compared.changes;
@@ -71,7 +71,7 @@ export function workAtHome(
 }
 
 /** Compares the station's files with the folder's current state. */
-async function comparedWith(
+async function compareWithFolder(
   { path: folder, hiding }: Extract<WorkspaceSource, { kind: "folder" }>,
   { manifest, contents }: Pick<ReadChangesArchive, "manifest"> & { contents: ReadonlyMap<string, Buffer> },
   options: { places: SendFolder["places"]; ignoring: IgnoredFiles },
@@ -118,7 +118,7 @@ const isStill = (now: FileSide, before: ManifestSide | null) =>
   before !== null && now.kind === before.kind && now.mode === before.mode && digestOf(now.content) === before.digest;
 
 /** For work without a folder on this machine. Both sides come from the station. */
-async function asGiven(archive: ReadChangesArchive): Promise<Changes> {
+async function readRemoteChanges(archive: ReadChangesArchive): Promise<Changes> {
   const { manifest } = archive;
   const contents = await archive.contents();
   const files = new Map(manifest.files.map((file) => [file.path, file]));

@@ -11,26 +11,28 @@ import type { SandboxVerbs } from "../verbs/sandboxes.ts";
 import type { Station } from "../verbs/station.ts";
 import { realFolder } from "./caller-machine.ts";
 import { type SendFolder, type SentFolder, sendFolder } from "./send-folder.ts";
-import { type ClientSideSessions, callersSessions } from "./transfer-sessions.ts";
+import { type ClientSideSessionOptions, wrapSessions } from "./transfer-sessions.ts";
 
-export interface ClientSideFolders extends Omit<SendFolder, "uploads">, Omit<ClientSideSessions, "machine" | "places" | "notice"> {}
+export interface ClientSideFolderOptions
+  extends Omit<SendFolder, "uploads">,
+    Omit<ClientSideSessionOptions, "machine" | "places" | "notice"> {}
 
 /**
  * Wraps a remote station for a caller with local folders. Folders to work on are sent to the station, and changes come
  * back through the same code and checks as for a local station.
  */
-export function withClientSideFolders<Remote extends Station>(station: Remote, options: ClientSideFolders): Remote {
+export function withClientSideFolders<Remote extends Station>(station: Remote, options: ClientSideFolderOptions): Remote {
   const sending = { ...options, uploads: station.uploads };
   return {
     ...station,
-    runs: callersRuns(station.runs, sending),
-    sandboxes: callersSandboxes(station.sandboxes, sending),
-    sessions: callersSessions(station, options),
+    runs: wrapRuns(station.runs, sending),
+    sandboxes: wrapSandboxes(station.sandboxes, sending),
+    sessions: wrapSessions(station, options),
   };
 }
 
-function callersRuns(runs: RunVerbs, options: SendFolder): RunVerbs {
-  const toLocalView = async (view: RunView) => await runSeenHere(view, options);
+function wrapRuns(runs: RunVerbs, options: SendFolder): RunVerbs {
+  const toLocalView = async (view: RunView) => await withLocalFolder(view, options);
   return {
     ...runs,
     async start(request, choices) {
@@ -51,7 +53,7 @@ function callersRuns(runs: RunVerbs, options: SendFolder): RunVerbs {
 }
 
 /** Replaces the station's folder with the caller's own. */
-async function runSeenHere(view: RunView, { machine }: Pick<SendFolder, "machine">): Promise<RunView> {
+async function withLocalFolder(view: RunView, { machine }: Pick<SendFolder, "machine">): Promise<RunView> {
   const { origin } = view;
   return origin !== null && origin.machine === (await machine.id()) ? { ...view, folder: origin.folder } : view;
 }
@@ -59,7 +61,7 @@ async function runSeenHere(view: RunView, { machine }: Pick<SendFolder, "machine
 async function withSentFolders(request: StartRunInput, options: SendFolder & { signal?: AbortSignal }): Promise<StartRunInput> {
   const { source, settings = {}, sourceNamed = true } = request;
   const { mounts = [], mountGuard, ...others } = settings;
-  const uploadedMounts = await sentMounts(mounts.map(whole), { ...options, hiding: mountGuard && rulesOf(mountGuard) });
+  const uploadedMounts = await sendMounts(mounts.map(whole), { ...options, hiding: mountGuard && rulesOf(mountGuard) });
   const sentSettings = { ...others, uploadedMounts };
   if (source?.kind !== "folder") return { ...request, settings: sentSettings };
   const hiding = source.hiding && rulesOf(source.hiding);
@@ -74,7 +76,7 @@ const whole = (mount: { path: string; target: string; access?: FolderMount["acce
 
 const rulesOf = ({ hide = [], show = [] }: { hide?: string[] | undefined; show?: string[] | undefined }): HidingRules => ({ hide, show });
 
-async function sentMounts(
+async function sendMounts(
   mounts: readonly FolderMount[],
   options: SendFolder & { hiding?: HidingRules | undefined; signal?: AbortSignal },
 ): Promise<UploadedMount[]> {
@@ -94,7 +96,7 @@ function notWritable(folder: string): CaissonError {
   });
 }
 
-function callersSandboxes(sandboxes: SandboxVerbs, options: SendFolder): SandboxVerbs {
+function wrapSandboxes(sandboxes: SandboxVerbs, options: SendFolder): SandboxVerbs {
   const toLocalInfo = async (info: SandboxInfo): Promise<SandboxInfo> => {
     const { workspace } = info;
     const origin: FolderOrigin | undefined = workspace.kind === "folder" ? workspace.origin : undefined;
@@ -116,7 +118,7 @@ function callersSandboxes(sandboxes: SandboxVerbs, options: SendFolder): Sandbox
 async function withSentWorkspace(request: CreateSandbox, options: SendFolder & { signal?: AbortSignal }): Promise<CreateSandbox> {
   const { guard, spec: config, ...others } = request;
   const hiding = guard && rulesOf(guard);
-  const uploadedMounts = await sentMounts(config.mounts, { ...options, hiding });
+  const uploadedMounts = await sendMounts(config.mounts, { ...options, hiding });
   const plain = {
     ...others,
     spec: { ...config, mounts: [] },

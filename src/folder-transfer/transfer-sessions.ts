@@ -9,10 +9,10 @@ import { diffWork, patchWork } from "../station/sessions/diff-work.ts";
 import type { SessionVerbs } from "../verbs/sessions.ts";
 import type { Station } from "../verbs/station.ts";
 import type { CallerMachine } from "./caller-machine.ts";
-import { type FoundWork, workAtHome } from "./local-changes.ts";
+import { type FoundWork, toLocalWork } from "./local-changes.ts";
 import type { SendFolder } from "./send-folder.ts";
 
-export interface ClientSideSessions {
+export interface ClientSideSessionOptions {
   machine: CallerMachine;
   places: SendFolder["places"];
   notice: SendFolder["notice"];
@@ -29,13 +29,13 @@ type Remote = Pick<Station, "sessions" | "sandboxes">;
  * Wraps a remote station's sessions for a caller with local folders. Sessions without a folder on this machine pass
  * through unchanged.
  */
-export function callersSessions(station: Remote, options: ClientSideSessions): SessionVerbs {
+export function wrapSessions(station: Remote, options: ClientSideSessionOptions): SessionVerbs {
   const { sessions } = station;
   const withLocalSource = async <View extends SessionView>(view: View): Promise<View> => {
     return { ...view, source: await sourceHere(view.source, options.machine) };
   };
   const find = async (name: string) => await findWork(name, { station, machine: options.machine });
-  const work = (found: FoundWork) => workAtHome(found, { ...options, station });
+  const work = (found: FoundWork) => toLocalWork(found, { ...options, station });
   return {
     ...sessions,
     get: async (name) => await withLocalSource(await sessions.get(name)),

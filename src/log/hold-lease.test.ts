@@ -4,18 +4,18 @@ import { holdLease } from "./hold-lease.ts";
 import { createMemoryLog } from "./memory/log.ts";
 
 const ttlMs = 6_000;
-const nobodyGone = () => false;
+const neverGone = () => false;
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 test("holds a lease until it is disposed of", async () => {
   const log = createMemoryLog();
-  const held = await holdLease(log, "a", { holder: "one", ttlMs, holderGone: nobodyGone });
+  const held = await holdLease(log, "a", { holder: "one", ttlMs, holderGone: neverGone });
   await vi.advanceTimersByTimeAsync(10 * ttlMs);
-  expect(await holdLease(log, "a", { holder: "two", ttlMs, holderGone: nobodyGone })).toBeNull();
+  expect(await holdLease(log, "a", { holder: "two", ttlMs, holderGone: neverGone })).toBeNull();
   await held?.[Symbol.asyncDispose]();
-  expect(await holdLease(log, "a", { holder: "two", ttlMs, holderGone: nobodyGone })).not.toBeNull();
+  expect(await holdLease(log, "a", { holder: "two", ttlMs, holderGone: neverGone })).not.toBeNull();
 });
 
 test("gives a late holder time to renew before its lease is taken", async () => {
@@ -28,11 +28,11 @@ test("gives a late holder time to renew before its lease is taken", async () => 
       return await log.renew(...args);
     },
   };
-  const held = await holdLease(slow, "a", { holder: "one", ttlMs, holderGone: nobodyGone });
+  const held = await holdLease(slow, "a", { holder: "one", ttlMs, holderGone: neverGone });
   busy = true;
   await vi.advanceTimersByTimeAsync(2 * ttlMs);
   expect(await log.holder("a")).toBeNull();
-  const taking = holdLease(log, "a", { holder: "two", ttlMs, holderGone: nobodyGone });
+  const taking = holdLease(log, "a", { holder: "two", ttlMs, holderGone: neverGone });
   busy = false;
   await vi.advanceTimersByTimeAsync(ttlMs);
   expect(await taking).toBeNull();
@@ -46,10 +46,10 @@ test("takes a stopped holder's lease after that time, and a dead one's immediate
     ...log,
     renew: (...args: Parameters<typeof log.renew>) => (stopped ? new Promise<never>(() => {}) : log.renew(...args)),
   };
-  const held = await holdLease(stopping, "a", { holder: "one", ttlMs, holderGone: nobodyGone });
+  const held = await holdLease(stopping, "a", { holder: "one", ttlMs, holderGone: neverGone });
   stopped = true;
   await vi.advanceTimersByTimeAsync(2 * ttlMs);
-  const taking = holdLease(log, "a", { holder: "two", ttlMs, holderGone: nobodyGone });
+  const taking = holdLease(log, "a", { holder: "two", ttlMs, holderGone: neverGone });
   await vi.advanceTimersByTimeAsync(ttlMs);
   expect((await taking)?.lease.epoch).toBe(2);
   expect((await holdLease(log, "a", { holder: "three", ttlMs, holderGone: () => true }))?.lease.epoch).toBe(3);
@@ -62,7 +62,7 @@ test("takes a stopped holder's lease after that time, and a dead one's immediate
 
 test("aborts the holder's signal when another process takes the lease", async () => {
   const log = createMemoryLog();
-  const held = await holdLease(log, "a", { holder: "one", ttlMs, holderGone: nobodyGone });
+  const held = await holdLease(log, "a", { holder: "one", ttlMs, holderGone: neverGone });
   await log.acquire("a", { holder: "two", ttlMs, holderGone: () => true });
   await vi.advanceTimersByTimeAsync(ttlMs);
   expect(held?.lost.reason).toMatchObject({ code: "superseded" });

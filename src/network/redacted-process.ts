@@ -2,8 +2,8 @@ import type { Transform } from "node:stream";
 import type { OutputChunk, Process } from "../sandbox/sandbox.ts";
 
 /**
- * Returns the same process with secret values redacted in its output. The network lets no value in, but the user's
- * files may contain them too. Redaction keeps every length, so that offsets stay correct. `outputRedactor` creates a
+ * Returns the same process with secret values redacted in its output. No value enters through the network, but the
+ * user's files may contain one. Redaction keeps every length, so that offsets stay correct. `outputRedactor` creates a
  * transform that does so, or null if there is nothing to redact.
  */
 export function redactedProcess(

@@ -67,11 +67,10 @@ export async function copyOut(
     await mkdir(to, { recursive: true });
     const bounds = await boundsOf(to, bytesMax);
     const archive = await sandbox.tarOut(from, { ...asUser, ...(exclude && { exclude }), ...(bytesMax !== undefined && { bytesMax }) });
-    const exceededError = () => bounds.exceeded(from);
     return copiedOf(
       await unpackFolder(to, archive, {
         bytesMax: bounds.bytesMax,
-        exceeded: exceededError,
+        exceeded: () => bounds.exceeded(from),
         ...(entriesMax !== undefined && { entriesMax }),
       }),
     );

@@ -113,14 +113,14 @@ test("survives an observer that throws", async () => {
 });
 
 test("a command's variables override the config's and the defaults", async () => {
-  const { sandbox } = await make({ env: { FROM: "spec", BOTH: "spec" } });
+  const { sandbox } = await make({ env: { FROM: "config", BOTH: "config" } });
   const env = async (options: object) => (await runCommand(sandbox, { argv: ["env"], ...options })).stdout.trim().split(/\r?\n/);
   expect(await env({ env: { BOTH: "command" } })).toEqual([
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME=/home/user",
     "USER=user",
     "LANG=C.UTF-8",
-    "FROM=spec",
+    "FROM=config",
     "BOTH=command",
   ]);
   expect(await env({ pty: { cols: 80, rows: 24 } })).toContain("TERM=xterm-256color");

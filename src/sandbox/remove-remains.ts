@@ -8,7 +8,7 @@ import { ifRemoved, type Store } from "./store.ts";
 /** Removes a dead sandbox, even a kept one, with everything that remains of it. */
 export type RemoveRemains = (runtime: Runtime, id: SandboxId) => Promise<void>;
 
-/** An owner that cannot be alive: no boot has this id. */
+/** A holder that cannot be alive: no boot has this id. */
 const noProcess: ProcessIdentity = { pid: 1, startTicks: 0, bootId: "none" };
 
 /**
@@ -25,7 +25,7 @@ export async function removeDamaged(store: Store, runtimes: readonly Runtime[], 
 }
 
 /**
- * Removes a dead sandbox or its remains. A sandbox created with `keep` that can no longer be opened has no owner, so
+ * Removes a dead sandbox or its remains. A sandbox created with `keep` that can no longer be opened has no holder, so
  * its record gets a dead one, and the runtime's sweep removes it.
  */
 export async function removeRemains(store: Store, runtime: Runtime, id: SandboxId): Promise<void> {

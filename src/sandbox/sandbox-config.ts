@@ -17,11 +17,10 @@ export function parseSandboxConfig(input: SandboxConfigInput): SandboxConfig {
  * Returns the config of a fork. It has no layer, because the snapshot contains the layer's files and two sandboxes must
  * never share a layer. It has no name, because a name belongs to one sandbox.
  */
-export function forkConfig({ name: _, ...config }: SandboxConfig, { keep = config.keep }: ForkOptions): SandboxConfig {
-  const fork = { ...config, keep };
-  if (fork.workspace.kind !== "folder") return fork;
-  const { layer: __, ...workspace } = fork.workspace;
-  return { ...fork, workspace };
+export function configOfFork({ name: _, ...config }: SandboxConfig, { keep = config.keep }: ForkOptions): SandboxConfig {
+  if (config.workspace.kind !== "folder") return { ...config, keep };
+  const { layer: __, ...workspace } = config.workspace;
+  return { ...config, keep, workspace };
 }
 
 /** Returns the fields of a config that differ from another one, such as one with all defaults. */
@@ -43,8 +42,8 @@ export function refuseOtherFields(config: SandboxConfig, { runtime, known }: { r
 }
 
 /** Throws `unsupported` for runtimes that store no workspace changes on the host. */
-export function refuseLayer(sandboxConfig: SandboxConfig, runtime: string): void {
-  if (sandboxConfig.workspace.kind !== "folder" || sandboxConfig.workspace.layer === undefined) return;
+export function refuseLayer(config: SandboxConfig, runtime: string): void {
+  if (config.workspace.kind !== "folder" || config.workspace.layer === undefined) return;
   throw new CaissonError("unsupported", `the ${runtime} runtime cannot store a workspace's changes in a host folder`, {
     hint: "Omit the layer and take a snapshot instead.",
   });

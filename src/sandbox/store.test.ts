@@ -113,7 +113,7 @@ test("checks ids before it uses them in paths", async () => {
   await expect(store.read("sb_x/../../..")).rejects.toMatchObject({ code: "invalid" });
 });
 
-test("an owner is alive only with the same pid, start time and boot", async () => {
+test("a holder is alive only with the same pid, start time and boot", async () => {
   const me = store.thisProcess();
   expect(store.isHolderAlive(me)).toBe(true);
   expect(store.isHolderAlive({ ...me, startTicks: me.startTicks + 1 })).toBe(false);

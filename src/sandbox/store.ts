@@ -18,8 +18,8 @@ import { LABELS_NAME, readLabels } from "./labels-file.ts";
 import { currentProcess, isProcessAlive, isRunning } from "./process-identity.ts";
 
 /**
- * The host's record of a sandbox. `owner` is the process that created it; null means that it has `keep` or was
- * released.
+ * The host's record of a sandbox. `spec` is its configuration. `owner` is its holder, the process that created it; null
+ * means that it has `keep` or was released. Stored records have these names.
  */
 export const SandboxRecord = z.object({
   id: SandboxId,

@@ -21,7 +21,7 @@ export interface Wall {
   resume(): Promise<void>;
   snapshot(options: { name?: string }): Promise<SnapshotId>;
   fork(options: ForkOptions): Promise<OwnedSandbox>;
-  /** Removes the sandbox's owner, so it outlives this process. */
+  /** Records that no process holds the sandbox, so it outlives this process. */
   release(): Promise<void>;
   /** Kills and removes everything on the host. Idempotent; resolves when nothing remains. */
   destroy(): Promise<void>;

@@ -5,7 +5,7 @@ import { fileRoutes } from "./file-routes.ts";
 import { processRoutes } from "./process-routes.ts";
 import type { Route } from "./route.ts";
 import { stationRoutes } from "./station-routes.ts";
-import { type IdsOf, idsIn, type OutputOf, type Path, takesQuery, type VerbDeclaration } from "./verb.ts";
+import { type IdsOf, idsInPath, type OutputOf, type Path, takesQuery, type VerbDeclaration } from "./verb.ts";
 
 const EVENTS_PER_PAGE = 100;
 const EVENTS_PER_PAGE_MAX = 5000;
@@ -52,7 +52,7 @@ function withPathParams(others: Readonly<Record<string, RouteWithPath>>): Record
 }
 
 function routeOf(declared: VerbDeclaration | RouteWithPath): RouteWithPath {
-  const names = idsIn(declared.path);
+  const names = idsInPath(declared.path);
   const params = { ...Object.fromEntries(names.map((name) => [name, NameOrId])), ...declared.params };
   const whole = { ...declared, ...(names.length > 0 && { params }) };
   if ("answer" in whole) return whole as RouteWithPath;

@@ -147,8 +147,8 @@ export const runs = {
   /**
    * Continues a run that was held, whose process died, or that ended without being `done`. Drives it as `start` does,
    * and resolves with the run's state when its driver started. `detached`: a separate process drives it. `budgets`:
-   * limits of the whole run, for a run that has ended. `reopens: false` does not continue a run that has ended. Throws
-   * `conflict` for a run that is done or has reached a limit that still applies, `gone` if its session was removed,
+   * limits of the whole run, for a run that has ended. Throws `conflict` for a run that is done, that has reached a
+   * limit that still applies, or, with `reopens: false`, that has ended at all; `gone` if its session was removed;
    * `unavailable` if the process did not start.
    */
   resume: verbOfType<

@@ -5,7 +5,8 @@ import { verbFacts } from "./verb-facts.ts";
 
 /** The rules by which handlers, calls and remote verbs derive from a declaration. */
 
-type DerivedFacts = VerbFacts & { route: RouteName };
+/** The facts of a verb that is available over HTTP. */
+export type DerivedFacts = VerbFacts & { route: RouteName };
 
 /** Returns the verbs of a group that are available over HTTP and not written by hand. */
 export function derivableVerbs(group: GroupName): [name: string, facts: DerivedFacts][] {

@@ -6,7 +6,7 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type Path = `${Method} /v1/${string}`;
 
 /** Returns the ids in a path, which are the first arguments of its verb. */
-export const idsIn = (path: Path): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, id]) => id as string);
+export const idsInPath = (path: Path): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, id]) => id as string);
 
 /** Returns whether a call takes its input as a query, not as a body. */
 export const takesQuery = (path: Path): boolean => /^(?:GET|DELETE) /.test(path);

@@ -42,10 +42,10 @@ export interface Comparison {
  * the cost of a diff depends on the changes, not on the size of the folder. Without a layer everything is compared, and
  * `sinceMs` is when the workspace was copied.
  *
- * `stateDir` is never visible inside, so it has no changes. The same applies to files that were hidden there, which may
- * appear inside as empty files. `applied` has the git blob names of contents that were applied to the folder from here,
- * which do not count as the user's changes. New files that the user's own `.gitignore` files exclude are left out and
- * counted, unless `ignoring` specifies otherwise.
+ * `stateDir` is never visible inside, so it has no changes. The same applies to hidden files, which may appear inside
+ * as empty files. `applied` has the git blob names of contents that were applied to the folder from here, which do not
+ * count as the user's changes. New files that the user's own `.gitignore` files exclude are left out and counted,
+ * unless `ignoring` specifies otherwise.
  *
  * Throws `too_large` beyond a limit, and the sandbox's errors.
  */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error/error.ts";
 import type { HostProcess, ProcessIdentity } from "../contract/process-identity.ts";
-import { LockOwner, type Session, type SessionLock } from "../contract/session/session.ts";
+import { LockHolder, type Session, type SessionLock } from "../contract/session/session.ts";
 import type { NewSessionEvent } from "../contract/session/session-event.ts";
 import { jsonOrNull } from "../lib/failures.ts";
 import { randomLetters } from "../lib/new-id.ts";
@@ -71,7 +71,7 @@ export function createSessionLocks(options: {
       const result = await attempt();
       if (result !== null) return result;
       const held = await lockOf(id);
-      if (!isBrief(held) || performance.now() >= deadline) throw lockedBy(id, held);
+      if (!isBrief(held) || performance.now() >= deadline) throw lockedError(id, held);
       await delay(BRIEF_POLL_MS);
     }
   };
@@ -82,13 +82,13 @@ export function createSessionLocks(options: {
     });
   const lock = async (id: string, run: string): Promise<HeldLease> => {
     await get(id);
-    const isHolderGone = (other: string) => {
+    const mayTakeFrom = (other: string) => {
       const parsed = parseHolder(other);
       return parsed.run === run || (parsed.host === identity.host && !options.alive(parsed));
     };
     const held = await onceFree(id, async () => {
-      const owner = JSON.stringify({ run, ...identity, since: now().toISOString() } satisfies LockOwner);
-      return await holdLease(log, stream(id), { holder: owner, ttlMs: LOCK_TTL_MS, holderGone: isHolderGone });
+      const holder = JSON.stringify({ run, ...identity, since: now().toISOString() } satisfies LockHolder);
+      return await holdLease(log, stream(id), { holder, ttlMs: LOCK_TTL_MS, holderGone: mayTakeFrom });
     });
     await update(id, { lastUsedAt: now().toISOString() });
     return held;
@@ -122,7 +122,7 @@ function isBrief(lock: SessionLock | null): boolean {
   return Object.values(brief).some((prefix) => lock.owner.run.startsWith(prefix));
 }
 
-function lockedBy(id: string, lock: SessionLock | null): CaissonError {
+function lockedError(id: string, lock: SessionLock | null): CaissonError {
   if (!lock) return new CaissonError("conflict", `the session ${id} was locked a moment ago`, { hint: "Try again." });
   const { owner: holder } = lock;
   const where = `process ${holder.pid} on ${holder.host}`;
@@ -136,7 +136,7 @@ function lockedBy(id: string, lock: SessionLock | null): CaissonError {
   );
 }
 
-function parseHolder(text: string): LockOwner {
-  const parsed = LockOwner.safeParse(jsonOrNull(text));
+function parseHolder(text: string): LockHolder {
+  const parsed = LockHolder.safeParse(jsonOrNull(text));
   return parsed.success ? parsed.data : { run: text, pid: 0, host: "", startTicks: 0, bootId: "" };
 }

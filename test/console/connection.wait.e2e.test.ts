@@ -25,7 +25,7 @@ const waitingScript = {
 };
 
 /** Unblocks the run and waits for its end, without the page, which may be disconnected. */
-async function letGoOn(id: string): Promise<void> {
+async function finishUnwatched(id: string): Promise<void> {
   const { sandbox } = await view(id);
   await run(["exec", "--sandbox", sandbox?.id ?? "", "--", "touch", "/workspace/go"]);
   await expect.poll(async () => (await view(id)).status, { timeout: 90_000 }).toBe("ended");
@@ -77,7 +77,7 @@ async function losesConnection(): Promise<void> {
   const since = Date.now();
   link.cut();
   await page.getByText("The station cannot be reached.").waitFor();
-  await letGoOn(id);
+  await finishUnwatched(id);
   await passed(Math.max(0, OUTAGE_MS - (Date.now() - since)));
   expect(await page.getByText(marks[1] ?? "", { exact: true }).count()).toBe(0);
   link.mend();
@@ -92,7 +92,7 @@ async function losesStream(): Promise<void> {
   await page.setViewportSize(tall);
   await page.getByText(marks[0] ?? "").waitFor();
   link.silenceStreams();
-  await letGoOn(id);
+  await finishUnwatched(id);
   await expectWhole(page, id);
 }
 

@@ -53,14 +53,14 @@ async function startStopped(...more: string[]) {
 // These only wait, half a minute each.
 describe("a stopped guest", { timeout: 120_000, concurrent: true }, () => {
   test("ends with the run's time limit, its stop, or its driver's end", async () => {
-    const timedOut = async () => {
+    const timeOut = async () => {
       const { going, sinceMs } = await startStopped("--timeout", "15s", "--on-budget", "stop");
       const { code, events } = await going.ended;
       expect(code).toBe(124);
       expect(events.find(({ type }) => type === "tool.ended")).toMatchObject({ data: { outcome: "lost" } });
       return performance.now() - sinceMs;
     };
-    const stopped = async () => {
+    const stop = async () => {
       const { going, id, sinceMs } = await startStopped();
       expect((await cli.run(["stop", id])).text).toBe(`${id} stopped\n`);
       expect((await going.ended).code).toBe(130);
@@ -74,7 +74,7 @@ describe("a stopped guest", { timeout: 120_000, concurrent: true }, () => {
       expect((await cli.run(["stop", id])).text).toBe(`${id} stopped\n`);
       return tookMs;
     };
-    const [timedOutMs, stoppedMs, terminatedMs] = await Promise.all([timedOut(), stopped(), terminate()]);
+    const [timedOutMs, stoppedMs, terminatedMs] = await Promise.all([timeOut(), stop(), terminate()]);
     expect(timedOutMs).toBeLessThan(50_000);
     expect(stoppedMs).toBeLessThan(35_000);
     expect(terminatedMs).toBeLessThan(30_000);

@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { imageArchive, type TestImage } from "./docker-images.ts";
-import { processGone, processLives, removeRemains } from "./docker-remains.ts";
+import { processLives, removeRemains, waitForProcessEnd } from "./docker-remains.ts";
 
 /** A real engine of the test run's own: nothing of it touches the machine's other engines, images or networks. */
 export interface TestEngine {
@@ -124,7 +124,7 @@ export async function stopEngine(folder: string): Promise<void> {
   if (record !== null && processLives(record.pid)) {
     await removeContainers(folder).catch(() => {});
     process.kill(record.pid, "SIGTERM");
-    await processGone(record.pid);
+    await waitForProcessEnd(record.pid);
   }
   await removeRemains({ folder, cgroupName: record?.cgroupName ?? cgroupNameFor(folder) });
 }

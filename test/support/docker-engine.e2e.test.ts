@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
 import { cgroupNameFor, startDockerEngine, type TestEngine } from "./docker-engine-process.ts";
-import { processGone } from "./docker-remains.ts";
+import { waitForProcessEnd } from "./docker-remains.ts";
 import { startPodmanEngine } from "./podman-engine.ts";
 
 function run(engine: TestEngine, args: readonly string[]): string {
@@ -45,7 +45,7 @@ test("an engine that is killed while a sandbox runs is cleaned up as well", asyn
   try {
     run(engine, ["run", "-d", "--network", "none", await engine.image("busybox"), "sleep", "1000"]);
     process.kill(engine.pid, "SIGKILL");
-    await processGone(engine.pid);
+    await waitForProcessEnd(engine.pid);
   } finally {
     await engine.stop();
   }

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 const PROCESS_END_MS = 15_000;
 
 /** Waits until a process has ended, even if it is not our child. */
-export async function processGone(pid: number): Promise<boolean> {
+export async function waitForProcessEnd(pid: number): Promise<boolean> {
   const deadline = Date.now() + PROCESS_END_MS;
   while (Date.now() < deadline) {
     if (!processLives(pid)) return true;
@@ -54,7 +54,7 @@ export async function removeRemains({ folder, cgroupName }: { folder: string; cg
     } catch {
       continue;
     }
-    await processGone(pid);
+    await waitForProcessEnd(pid);
   }
   for (const mount of mountsBelow(folder)) execFileSync("umount", ["-l", mount], { stdio: "ignore" });
   for (const cgroup of cgroupFolders(cgroupName)) removeCgroup(cgroup);

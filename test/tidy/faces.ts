@@ -1,15 +1,13 @@
-import { dirname, join, normalize } from "node:path";
-import { importsOf, isTest, type SourceFile, type Violation } from "./rules.ts";
+import { isTest, relativeImportsOf, type SourceFile, type Violation } from "./rules.ts";
 
 /** Returns whether a file declares what the station can do, without an implementation. */
 const isInterface = (path: string) => path.startsWith("src/verbs/");
 
 /** Returns the imports of a face's file that bypass the station's interface. */
 function beyondInterface(file: SourceFile): string[] {
-  return importsOf(file)
-    .filter((specifier) => specifier.startsWith("."))
-    .map((specifier) => normalize(join(dirname(file.path), specifier)))
-    .filter((target) => !/^src\/(contract|lib)\//.test(target) && faceOf(target) !== faceOf(file.path) && !isInterface(target));
+  return relativeImportsOf(file).filter(
+    (target) => !/^src\/(contract|lib)\//.test(target) && faceOf(target) !== faceOf(file.path) && !isInterface(target),
+  );
 }
 
 const faceOf = (path: string) => /^src\/(cli|api|client)\//.exec(path)?.[1] ?? null;

@@ -1,5 +1,4 @@
-import { dirname, join, normalize } from "node:path";
-import { importsOf, type Rule, type SourceFile } from "./rules.ts";
+import { type Rule, relativeImportsOf, type SourceFile } from "./rules.ts";
 
 /**
  * Resources that a test must have to itself: a user of the machine, an engine, the processor whose time it measures.
@@ -29,9 +28,8 @@ function supportOf(file: SourceFile, known: ReadonlyMap<string, SourceFile>): st
   const found = new Set([file.path]);
   for (const path of found) {
     const { text } = path === file.path ? file : (known.get(path) ?? { text: "" });
-    for (const specifier of importsOf({ path, text })) {
-      const target = normalize(join(dirname(path), specifier));
-      if (specifier.startsWith(".") && /^test\/|\/testing[^/]*\.ts$/.test(target)) found.add(target);
+    for (const target of relativeImportsOf({ path, text })) {
+      if (/^test\/|\/testing[^/]*\.ts$/.test(target)) found.add(target);
     }
   }
   return [...found];

@@ -42,9 +42,8 @@ export const phrases: readonly Phrase[] = [
   { pattern: /\bput down\b/i, bad: "The call is put down.", instead: "recorded" },
 ];
 
-/** Sources, scripts and pages. Old changelog entries stay unchanged. */
-const isRead = (path: string) =>
-  (/\.(?:tsx?|cjs|js|c|h|css|md|sh)$/.test(path) || /^(?:scripts|test\/vm)\/[^.]+$/.test(path)) && path !== "CHANGELOG.md";
+/** Sources, scripts and pages. */
+const isRead = (path: string) => /\.(?:tsx?|cjs|js|c|h|css|md|sh)$/.test(path) || /^(?:scripts|test\/vm)\/[^.]+$/.test(path);
 
 export const plainPhrases: Rule = (files) =>
   files

@@ -70,9 +70,7 @@ export const importDirections: Rule = (files) =>
     if (folder === null || isTest(file.path)) return [];
     const allowed = mayImport[folder];
     if (allowed === undefined) return [{ path: file.path, what: `src/${folder} is not in the table of test/tidy/rules.ts` }];
-    return importsOf(file).flatMap((specifier) => {
-      if (!specifier.startsWith(".")) return [];
-      const target = normalize(join(dirname(file.path), specifier));
+    return relativeImportsOf(file).flatMap((target) => {
       const targetFolder = folderOf(target);
       if (targetFolder === folder || (targetFolder !== null && allowed.includes(targetFolder))) return [];
       return [{ path: file.path, what: `src/${folder} may not import ${target}` }];
@@ -83,9 +81,7 @@ export const importDirections: Rule = (files) =>
 export const consoleKnowsTheClient: Rule = (files) =>
   files.flatMap((file) => {
     if (!file.path.startsWith("console/src/")) return [];
-    return importsOf(file).flatMap((specifier) => {
-      if (!specifier.startsWith(".")) return [];
-      const target = normalize(join(dirname(file.path), specifier));
+    return relativeImportsOf(file).flatMap((target) => {
       const isOurs = ["console/src/", "src/client/", "src/contract/", "src/verbs/", "src/lib/failures.ts"].some((place) =>
         target.startsWith(place),
       );
@@ -98,8 +94,8 @@ export const runtimesApart: Rule = (files) =>
   files.flatMap((file) => {
     if (isTest(file.path)) return [];
     const own = runtimeOf(file.path);
-    return importsOf(file).flatMap((specifier) => {
-      const other = specifier.startsWith(".") ? runtimeOf(normalize(join(dirname(file.path), specifier))) : null;
+    return relativeImportsOf(file).flatMap((target) => {
+      const other = runtimeOf(target);
       if (other === null || other === own) return [];
       if (own !== null) return [{ path: file.path, what: `the runtime ${own} imports from the runtime ${other}` }];
       return file.path.startsWith("src/cli/") || file.path.startsWith("src/lib/")
@@ -248,6 +244,12 @@ export function importsOf(file: SourceFile): string[] {
     /\brequire\s*\(\s*"([^"]+)"/g,
   ];
   return patterns.flatMap((pattern) => [...file.text.matchAll(pattern)].map((match) => match[1] as string));
+}
+
+/** Returns the path of every file that a file imports by a relative path. */
+export function relativeImportsOf(file: SourceFile): string[] {
+  const relatives = importsOf(file).filter((specifier) => specifier.startsWith("."));
+  return relatives.map((specifier) => normalize(join(dirname(file.path), specifier)));
 }
 
 function withoutComments(text: string): string {

@@ -67,7 +67,7 @@ export function createAgentSource(options: AgentSourceOptions): AgentSource {
       if (chosen.origin === "folder" && !isTrusted) await checkRights(chosen, { ...options, settings, overrides: overriddenFields });
       const { image } = settings.sandbox;
       // We check the user's own files as well. Such an image exposes a part of the machine, so the user must choose it
-      // visibly, on the command line.
+      // visibly, in the configuration or on the command line.
       const isOwn = image === options.defaults.sandbox?.image;
       if (image !== undefined && !isOwn && isMachinePath(image) && !isTrusted && !overriddenFields.has("sandbox.image")) {
         throw new CaissonError(

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import { ignoring } from "../../lib/failures.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Tool, ToolResult } from "../tool.ts";
@@ -82,13 +83,7 @@ async function removable(sandbox: Sandbox, path: string, planned: ReadonlyMap<st
 }
 
 async function exists(sandbox: Sandbox, path: string): Promise<boolean> {
-  try {
-    await sandbox.stat(path);
-    return true;
-  } catch (error) {
-    if (error instanceof CaissonError && error.code === "not_found") return false;
-    throw error;
-  }
+  return (await foundOrNull(sandbox.stat(path))) !== null;
 }
 
 function summary(planned: readonly PlannedWrite[]): ToolResult {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import type { Ended } from "../../contract/outcome.ts";
 import { ignore } from "../../lib/failures.ts";
 import type { Process, Sandbox } from "../../sandbox/sandbox.ts";
@@ -161,10 +162,7 @@ export async function outputShortage(context: Pick<ToolContext, "sandbox">, file
 export async function outputText(sandbox: Sandbox, file: string): Promise<{ text: string; sizeBytes: number }> {
   const signal = AbortSignal.timeout(OUTPUT_READ_MS);
   // One byte beyond the limit shows whether there is more, so most output needs only one read.
-  const begin = await readPart(sandbox, file, { offset: 0, length: 2 * EDGE_BYTES + 1, signal }).catch((error: unknown) => {
-    if (error instanceof CaissonError && error.code === "not_found") return Buffer.alloc(0);
-    throw error;
-  });
+  const begin = (await foundOrNull(readPart(sandbox, file, { offset: 0, length: 2 * EDGE_BYTES + 1, signal }))) ?? Buffer.alloc(0);
   if (begin.length <= 2 * EDGE_BYTES) {
     const whole = begin.toString("utf8").trimEnd();
     return { text: cutMiddle(whole, { charactersMax: BASH_CHARACTERS_MAX, wholeAt: file }).text, sizeBytes: begin.length };

@@ -3,9 +3,9 @@ import { defined } from "../../lib/defined.ts";
 import type { declaredVerbs } from "../../verbs/declared-verbs.ts";
 import type { RouteName } from "../../verbs/routes.ts";
 import type { GroupName } from "../../verbs/station.ts";
-import { idsIn, takesQuery, type VerbFacts } from "../../verbs/verb.ts";
+import { idsInPath, takesQuery, type VerbFacts } from "../../verbs/verb.ts";
 import { paths, verbFacts } from "../../verbs/verb-facts.ts";
-import { derivableVerbs } from "../../verbs/verb-rules.ts";
+import { type DerivedFacts, derivableVerbs } from "../../verbs/verb-rules.ts";
 import { type Call, type Handlers, nothing, type Reply } from "../call.ts";
 import { type Numbered, pageOf, withEventIds } from "../event-ids.ts";
 import { sequenceOf } from "../last-event-id.ts";
@@ -35,9 +35,9 @@ export function derivedHandlers(): Handlers<DerivedRoute> {
 type AnyCall = Call<RouteName>;
 type Verb = (...args: unknown[]) => unknown;
 
-function handlerOf(group: GroupName, name: string, facts: VerbFacts & { route: RouteName }): (call: AnyCall) => Promise<AnyReply> {
+function handlerOf(group: GroupName, name: string, facts: DerivedFacts): (call: AnyCall) => Promise<AnyReply> {
   const path = paths[facts.route];
-  const ids = idsIn(path);
+  const ids = idsInPath(path);
   const isQuery = takesQuery(path);
   const verbOf = ({ station }: AnyCall, verb: string) => Reflect.get(station[group], verb) as Verb;
   const idsOf = ({ params }: AnyCall) => ids.map((id) => (params as Record<string, string>)[id]);

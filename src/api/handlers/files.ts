@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import { defined } from "../../lib/defined.ts";
 import { createTurns } from "../../lib/in-turn.ts";
 import type { HeldSandbox } from "../../verbs/held-sandbox.ts";
@@ -59,7 +59,7 @@ export const fileHandlers: Handlers<Name> = {
     if (conditions.ifMatch === null && conditions.ifNoneMatch === null) return { json: await write() };
     // Of two writers that expect the same version, the second finds the file changed.
     const json = await inTurn(`${held.id} ${path}`, async () => {
-      const entry = await held.stat(path, { signal, follow: true, ...defined({ user: query.user }) }).catch(ifMissing);
+      const entry = await foundOrNull(held.stat(path, { signal, follow: true, ...defined({ user: query.user }) }));
       checkMatch(conditions, entry === null ? null : etagOfFile(entry));
       return await write();
     });
@@ -130,9 +130,4 @@ async function* changesOf<Change extends { kind: string }>(changes: AsyncIterabl
 /** As precise as the modification time, which is in milliseconds. */
 function etagOfFile({ sizeBytes, modifiedMs }: { sizeBytes: number; modifiedMs: number }): string {
   return `"${sizeBytes.toString(36)}-${modifiedMs.toString(36)}"`;
-}
-
-function ifMissing(error: unknown): null {
-  if (error instanceof CaissonError && error.code === "not_found") return null;
-  throw error;
 }

@@ -19,12 +19,12 @@ export function processHandlers(): Handlers<Name> {
     await using held = await station.sandboxes.hold(params.sandbox, { signal });
     const listener = listening.get(keyOf(held, params.process));
     if (listener !== undefined) {
-      await runUntilAborted(work(listener), signal);
+      await waitUnlessAborted(work(listener), signal);
       return nothing;
     }
     const process = await held.attach(params.process);
     try {
-      await runUntilAborted(work(process), signal);
+      await waitUnlessAborted(work(process), signal);
     } finally {
       // Output in the meantime was not consumed, and is stored for the next listener.
       process.detach();
@@ -90,7 +90,7 @@ export function processHandlers(): Handlers<Name> {
 const keyOf = (held: HeldSandbox, ref: string) => `${held.id} ${ref}`;
 
 /** Stops waiting when the signal aborts: a process that reads nothing may block its writer indefinitely. */
-async function runUntilAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+async function waitUnlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   const left = Promise.withResolvers<void>();
   const leave = () => left.resolve();
   if (signal.aborted) leave();

@@ -53,7 +53,7 @@ export function summaryOfRun(view: RunView, text: string | null): RunSummary {
   };
 }
 
-export function toldRun(summary: RunSummary): string {
+export function describeRun(summary: RunSummary): string {
   const { run, status, finish, steps, costUsd, asked: questions, text } = summary;
   const cost = costUsd === null ? "" : `, $${costUsd.toFixed(4)}`;
   return [

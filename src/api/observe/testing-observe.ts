@@ -36,7 +36,7 @@ export function parseMetrics(text: string): Map<string, ParsedFamily> {
     const suffixes = current.family.type === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
     if (!suffixes.some((suffix) => sample.name === `${current?.name}${suffix}`)) throw new Error(`${line} is not of ${current.name}`);
     const key = `${sample.name}${JSON.stringify(Object.entries(sample.labels).sort())}`;
-    if (seen.has(key)) throw new Error(`${line} is there twice`);
+    if (seen.has(key)) throw new Error(`${line} occurs twice`);
     seen.add(key);
     if (current.family.type !== "gauge" && sample.value < 0) throw new Error(`${line} is below 0`);
     current.family.samples.push(sample);
@@ -54,7 +54,7 @@ function parseSample(line: string): ParsedFamily["samples"][number] {
   while (rest !== "") {
     const label = /^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\n"])*)"(?:,|$)/.exec(rest);
     if (label === null) throw new Error(`${JSON.stringify(rest)} is not a label`);
-    if (parsed[label[1] as string] !== undefined) throw new Error(`the label ${label[1]} is there twice`);
+    if (parsed[label[1] as string] !== undefined) throw new Error(`the label ${label[1]} occurs twice`);
     parsed[label[1] as string] = (label[2] as string).replaceAll(/\\(.)/g, (_, character) => (character === "n" ? "\n" : character));
     rest = rest.slice(label[0].length);
   }

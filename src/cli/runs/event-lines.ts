@@ -8,7 +8,7 @@ export const TEXT_COLUMNS_MAX = 100;
 const OUTPUT_COLUMNS_MAX = 160;
 
 /** Puts a text after its mark. Continuation lines are indented, so that none looks like a separate entry. */
-export function markLines(mark: Line, text: string, note: Piece): Line[] {
+export function linesWithMark(mark: Line, text: string, note: Piece): Line[] {
   const rows = lines(text);
   return rows.map(
     (row, index) => line`${index === 0 ? mark : "    "}${row}${index === rows.length - 1 && note !== "" ? line` ${note}` : ""}`,

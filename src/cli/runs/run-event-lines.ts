@@ -8,7 +8,7 @@ import { guardianLines } from "../server/guardian-view.ts";
 import { watchLines } from "../server/health-view.ts";
 import { bad, bold, dim, good, type Line, line } from "../terminal/line.ts";
 import { plainText, wrapText } from "../terminal/plain-text.ts";
-import { aboutCall, fileLine, fold, markLines } from "./event-lines.ts";
+import { aboutCall, fileLine, fold, linesWithMark } from "./event-lines.ts";
 
 type TerminalEvent = EventFor<typeof runEvents, "terminal">;
 type EventOf<Type extends TerminalEvent["type"]> = Extract<TerminalEvent, { type: Type }>;
@@ -49,7 +49,7 @@ export const runEventLines: Handlers<TerminalEvent, RunViewState, Line[]> = {
   },
   "run.paused": ({ data: { why, text } }, view) => {
     view.waiting = true;
-    if (why === "outage") return markLines(line`${bad("✗")} ${bold("paused")} `, text, dim("until you resume it or the model is back"));
+    if (why === "outage") return linesWithMark(line`${bad("✗")} ${bold("paused")} `, text, dim("until you resume it or the model is back"));
     return why === "user" ? [bold("held")] : [];
   },
   "run.continued": (_, view) => {
@@ -92,7 +92,7 @@ export const runEventLines: Handlers<TerminalEvent, RunViewState, Line[]> = {
     view.said = "";
     if (retryInMs !== null) view.doing = `waiting ${showDuration(retryInMs)} to try again`;
     const again = retryInMs === null ? "" : dim(`(retrying in ${showDuration(retryInMs)})`);
-    return markLines(line`${bad("✗")} ${bold("model")} `, error.message, again);
+    return linesWithMark(line`${bad("✗")} ${bold("model")} `, error.message, again);
   },
   "tool.requested": ({ data: { call, name, arguments: args } }, { tools }) => {
     tools.set(call, { name: plainText(name), about: aboutCall(args), startedMs: 0, files: [] });
@@ -114,17 +114,17 @@ export const runEventLines: Handlers<TerminalEvent, RunViewState, Line[]> = {
     tools.get(data.call)?.files.push(fileLine(data));
     return [];
   },
-  "message.received": ({ data: { text, source, mode } }) => markLines(line`${bold("›")} `, text, dim(`(${source}, ${mode})`)),
+  "message.received": ({ data: { text, source, mode } }) => linesWithMark(line`${bold("›")} `, text, dim(`(${source}, ${mode})`)),
   "permission.asked": ({ data }, view) => {
     view.waiting = true;
-    return markLines(line`${bold("?")} `, data.text, dim(data.question));
+    return linesWithMark(line`${bold("?")} `, data.text, dim(data.question));
   },
   "permission.answered": ({ data: { answer, text, by } }, view) => {
     view.waiting = false;
-    return markLines(line`${dim("answer")} `, text ? `${answer}: ${text}` : answer, dim(`by ${by}`));
+    return linesWithMark(line`${dim("answer")} `, text ? `${answer}: ${text}` : answer, dim(`by ${by}`));
   },
   "context.compacted": ({ data }) => [dim(`conversation shortened: ${data.tokensBefore} → ${data.tokensAfter} tokens`)],
-  "loop.noticed": ({ data }) => markLines(line`${bad("!")} `, data.text, dim(`(${data.action})`)),
+  "loop.noticed": ({ data }) => linesWithMark(line`${bad("!")} `, data.text, dim(`(${data.action})`)),
   "mcp.connected": ({ data: { server, tools, durationMs } }) => [
     dim(`MCP server ${server}: ${tools.length} ${tools.length === 1 ? "tool" : "tools"}, ready after ${showDuration(durationMs)}`),
   ],

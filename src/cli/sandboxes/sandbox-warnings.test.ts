@@ -16,22 +16,22 @@ function useState() {
     await printSandboxWarnings(context, { runtime, warnings }, nowMs);
     return [...printed];
   };
-  return { told: printWarnings, folder: folder.path, [Symbol.dispose]: () => folder.remove() };
+  return { printWarnings, folder: folder.path, [Symbol.dispose]: () => folder.remove() };
 }
 
 test("prints the same warning once a day, and a new one at once", async () => {
   using state = useState();
-  expect(await state.told("oci", ["no memory limit"], HOUR_MS)).toEqual(["caisson: no memory limit"]);
-  expect(await state.told("oci", ["no memory limit"], 24 * HOUR_MS)).toEqual([]);
-  expect(await state.told("oci", ["no memory limit", "no git"], 24 * HOUR_MS)).toEqual(["caisson: no git"]);
-  expect(await state.told("oci", ["no memory limit"], 25 * HOUR_MS)).toEqual(["caisson: no memory limit"]);
+  expect(await state.printWarnings("oci", ["no memory limit"], HOUR_MS)).toEqual(["caisson: no memory limit"]);
+  expect(await state.printWarnings("oci", ["no memory limit"], 24 * HOUR_MS)).toEqual([]);
+  expect(await state.printWarnings("oci", ["no memory limit", "no git"], 24 * HOUR_MS)).toEqual(["caisson: no git"]);
+  expect(await state.printWarnings("oci", ["no memory limit"], 25 * HOUR_MS)).toEqual(["caisson: no memory limit"]);
   expect(readdirSync(state.folder)).toEqual(["told.json"]);
 });
 
 test("always warns about missing isolation, and repeats a warning after a damaged file", async () => {
   using state = useState();
-  for (let time = 0; time < 2; time++) expect(await state.told("host", ["no isolation"], HOUR_MS)).toHaveLength(1);
+  for (let time = 0; time < 2; time++) expect(await state.printWarnings("host", ["no isolation"], HOUR_MS)).toHaveLength(1);
   writeFileSync(join(state.folder, "told.json"), "{");
-  expect(await state.told("oci", ["a"], 5 * HOUR_MS)).toHaveLength(1);
-  expect(await state.told("oci", ["a"], HOUR_MS)).toHaveLength(1);
+  expect(await state.printWarnings("oci", ["a"], 5 * HOUR_MS)).toHaveLength(1);
+  expect(await state.printWarnings("oci", ["a"], HOUR_MS)).toHaveLength(1);
 });

@@ -101,7 +101,7 @@ export const specCommands = defineCommands([
     arguments: [spec],
     handlesSignals: true,
     examples: ["caisson spec run json", ["caisson spec run json --from design", "rewrite the design and everything after it"]],
-    load: async () => (await import("./spec-run.ts")).runConfig,
+    load: async () => (await import("./spec-run.ts")).runSpec,
   },
   shared.resume,
   shared.ls,

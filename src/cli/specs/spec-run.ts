@@ -19,7 +19,7 @@ const exitCodes: Readonly<Record<SpecView["status"], number>> = {
 };
 
 /** `caisson spec run SPEC`: executes the spec unless it has a driver already, and follows it. */
-export async function runConfig(context: CliContext, args: ParsedArguments): Promise<number> {
+export async function runSpec(context: CliContext, args: ParsedArguments): Promise<number> {
   const from = args.option("from");
   return await executeSpec(context, args, {
     ...defined({

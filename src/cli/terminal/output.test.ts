@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { line } from "./line.ts";
-import { areWritten, createOutput } from "./output.ts";
+import { createOutput, waitUntilWritten } from "./output.ts";
 
 test("writes bytes in order, even if the caller does not await each write", async () => {
   const file = join(tmpdir(), `caisson-test-output-${process.pid}`);
@@ -58,8 +58,8 @@ test("waits for a write that is just ending, but not for a reader that is stuck"
   });
   const output = createOutput({ fd: 1, terminal: null, reader });
   void output.print(line`one`);
-  expect(await areWritten([output])).toBe(false);
-  const ending = areWritten([output]);
+  expect(await waitUntilWritten([output])).toBe(false);
+  const ending = waitUntilWritten([output]);
   take();
   expect(await ending).toBe(true);
 });

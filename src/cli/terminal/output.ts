@@ -75,7 +75,7 @@ const LAST_WRITE_MS = 200;
  * Returns whether all output has reached its readers. Node learns that a write is over a moment after its reader has
  * the bytes.
  */
-export async function areWritten(outputs: readonly Pick<Output, "pending" | "written">[]): Promise<boolean> {
+export async function waitUntilWritten(outputs: readonly Pick<Output, "pending" | "written">[]): Promise<boolean> {
   await Promise.race([Promise.all(outputs.map((output) => output.written())), sleep(LAST_WRITE_MS)]);
   return outputs.every((output) => !output.pending());
 }

@@ -1,9 +1,8 @@
 import { CaissonError } from "../../contract/error/error.ts";
-import type { RouteName } from "../../verbs/routes.ts";
 import type { GroupName, Station } from "../../verbs/station.ts";
-import { idsIn, type VerbFacts } from "../../verbs/verb.ts";
+import { idsInPath, type VerbFacts } from "../../verbs/verb.ts";
 import { paths } from "../../verbs/verb-facts.ts";
-import { derivableVerbs } from "../../verbs/verb-rules.ts";
+import { type DerivedFacts, derivableVerbs } from "../../verbs/verb-rules.ts";
 import type { DerivedCalls } from "../derived-calls.ts";
 import { bytesOf } from "./byte-streams.ts";
 
@@ -18,11 +17,11 @@ export function derivedVerbs<Group extends GroupName>(group: Group, calls: Deriv
 }
 
 /** Adapts a call: separates ids, input and signal. */
-function derivedVerb(facts: VerbFacts & { route: RouteName }, call: Call): Call {
+function derivedVerb(facts: DerivedFacts, call: Call): Call {
   const { kind, takes, apart, lead, route } = facts;
   if (kind === "log") return call;
   if (kind === "wait") return async (...args) => await waitOrCancel(call, args);
-  const leading = idsIn(paths[route]).length + (lead === undefined ? 0 : 1);
+  const leading = idsInPath(paths[route]).length + (lead === undefined ? 0 : 1);
   const split = (args: unknown[]) => {
     const [first = {}, last = {}] = args.slice(leading) as (Record<string, unknown> | undefined)[];
     const isApart = apart === true && takes === true;

@@ -66,11 +66,12 @@ export const Session = z.object({
 export type Session = z.infer<typeof Session>;
 
 /** The holder of a session's lock. */
-export const LockOwner = HostProcess.extend({ run: z.string(), since: z.iso.datetime().optional() });
-export type LockOwner = z.infer<typeof LockOwner>;
+export const LockHolder = HostProcess.extend({ run: z.string(), since: z.iso.datetime().optional() });
+export type LockHolder = z.infer<typeof LockHolder>;
 
 export const SessionLock = z.object({
-  owner: LockOwner,
+  /** The holder. */
+  owner: LockHolder,
   epoch: z.int(),
   expiresAtMs: z.number(),
   /** Whether the holder can no longer be working: its process ended, or the lease expired. */

@@ -110,9 +110,9 @@ async function perform(call: Call): Promise<void> {
  * has no key for it.
  */
 function upstreamFor({ setting, route }: Call): GatewayUpstream {
-  const { config: gatewayConfig, upstreams } = setting.options;
-  if (!gatewayConfig.wires.includes(route.wire)) {
-    throw new CaissonError("not_found", `this sandbox's gateway does not speak ${route.wire}; it speaks ${gatewayConfig.wires.join(", ")}`);
+  const { config, upstreams } = setting.options;
+  if (!config.wires.includes(route.wire)) {
+    throw new CaissonError("not_found", `this sandbox's gateway does not speak ${route.wire}; it speaks ${config.wires.join(", ")}`);
   }
   const upstream = upstreams[route.wire];
   if (upstream) return upstream;

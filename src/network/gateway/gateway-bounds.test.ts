@@ -9,7 +9,7 @@ const ok = sendJson(200, anthropicMessage("ok", { input: 10, output: 20 }));
 const replies = { "/v1/messages": ok, "/v1/chat/completions": sendJson(200, chatCompletion("ok", { input: 10, output: 20 })) };
 
 /** Creates replies that wait until the test releases them, in order. */
-function held(): { reply: UpstreamReply; arrived(count: number): Promise<void>; release(): void; calls: UpstreamCall[] } {
+function createHeldReplies(): { reply: UpstreamReply; arrived(count: number): Promise<void>; release(): void; calls: UpstreamCall[] } {
   const calls: UpstreamCall[] = [];
   const waiting: (() => void)[] = [];
   let came = Promise.withResolvers<void>();
@@ -119,7 +119,7 @@ describe("a limit on cost or tokens", () => {
   });
 
   test("makes parallel calls wait for the budget that earlier ones may still use", async () => {
-    const upstream = held();
+    const upstream = createHeldReplies();
     await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { config: { wires: [...wires], tokensMax: 100 } });
     // Each call may use about sixty tokens and uses thirty. The third waits for the first two, and the fifth finds the
     // limit reached.
@@ -141,7 +141,7 @@ describe("a limit on cost or tokens", () => {
 
 describe("parallel calls", () => {
   test("run up to a limit, then wait in turn, then get an error", async () => {
-    const upstream = held();
+    const upstream = createHeldReplies();
     const limits = { callsMax: 2, waitingMax: 1 };
     await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { limits });
     const first = [rig.post(MESSAGES, ask()), rig.post(MESSAGES, ask())];
@@ -160,7 +160,7 @@ describe("parallel calls", () => {
   });
 
   test("leave the queue when they time out or are cancelled", async () => {
-    const upstream = held();
+    const upstream = createHeldReplies();
     await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { limits: { callsMax: 1, waitingMs: 50 } });
     const first = rig.post(MESSAGES, ask());
     await upstream.arrived(1);
@@ -178,7 +178,7 @@ describe("parallel calls", () => {
   });
 
   test("share a limit on the size of their bodies", async () => {
-    const upstream = held();
+    const upstream = createHeldReplies();
     await using rig = await openGatewayRig({ "/v1/messages": upstream.reply }, { limits: { bodiesBytesMax: 3000 } });
     const long = ask({ metadata: { fill: "x".repeat(2000) } });
     const first = rig.post(MESSAGES, long);

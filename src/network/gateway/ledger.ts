@@ -42,13 +42,13 @@ export function createLedger(
   const waiting = new Set<() => void>();
 
   /** The log may lag behind this gateway's own calls, or be ahead because of others. */
-  const sumSpent = (): Amount => {
+  const readSpending = (): Amount => {
     const logged = options.spent();
     return { costUsd: Math.max(logged.costUsd, before.costUsd + own.costUsd), tokens: Math.max(logged.tokens, before.tokens + own.tokens) };
   };
   const bounds = (): Bound[] => {
     const { costUsdMax, tokensMax } = options.config;
-    const now = sumSpent();
+    const now = readSpending();
     const left = options.budget?.() ?? { costUsdLeft: null, tokensLeft: null };
     const list: Bound[] = [];
     const cost = (value: number, why: string) => list.push({ left: value, reserved: reserved.costUsd, why });

@@ -220,7 +220,7 @@ describe("a client that disconnects", () => {
     await closed(rig.upstreams[0]);
   });
 
-  test("is reported to the new owner if it leaves during the decision", async () => {
+  test("shows as a destroyed stream if it leaves during the decision", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let takenStream: Duplex | null = null;
     const { rig, client } = await rigWith({

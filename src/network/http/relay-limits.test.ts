@@ -67,7 +67,7 @@ describe("an answer before the end of the request body", () => {
   const early = (socket: Socket) => socket.once("data", () => socket.write(ok("enough")));
   const post = (bytes: number) => `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n`;
 
-  test("discards a short remainder and serves the next request", async () => {
+  test("drops a short remainder, and the next request is served", async () => {
     const { rig, client } = await rigWith({ upstream: early });
     client.send(`${post(1000)}${"x".repeat(100)}`);
     await client.until("enough");

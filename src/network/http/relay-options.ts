@@ -56,8 +56,8 @@ export interface AnswerVerdict {
 }
 
 /**
- * For CONNECT and similar requests. The relay writes the answer and hands over the connection: from `take` on, its
- * bytes, errors and end belong to the new owner.
+ * For CONNECT and similar requests. The relay writes the answer and hands over the connection: from `take` on, the
+ * receiver handles its bytes, errors and end.
  */
 export interface TakeVerdict {
   kind: "take";
@@ -89,8 +89,8 @@ export interface ForwardVerdict {
   request: RequestHead;
   /**
    * Receives each response head (including 1xx) and may change it. `body` changes the payload but not its length: a
-   * function works chunk by chunk, a Transform on the whole payload. Trailers are then dropped. After a 101, `body`
-   * receives the raw bytes from upstream. An error is answered with 502.
+   * function works chunk by chunk, a Transform on the whole payload. With a `body`, trailers are dropped. After a 101,
+   * `body` receives the raw bytes from upstream. An error is answered with 502.
    */
   response?: (head: ResponseHead) => { head: ResponseHead; body?: BodyTransform };
 }

@@ -204,7 +204,7 @@ class ClientConnection implements ExchangeHost, ClientEvents {
   }
 
   #apply(verdict: RelayVerdict): void {
-    // The new owner may hold resources for the connection. It learns from the stream that the client has disconnected.
+    // The receiver may hold resources for the connection. It learns from the stream that the client has disconnected.
     if (verdict.kind === "take") this.#handOver(verdict);
     else if (this.#clock.phase !== "deciding") return;
     else if (verdict.kind === "answer") this.#answer(verdict, null);

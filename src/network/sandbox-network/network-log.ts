@@ -15,7 +15,7 @@ export interface NetworkLog {
 
 const LOG_BYTES_MAX = 4 * 1024 * 1024;
 const names = { now: "network.jsonl", before: "network.1.jsonl" };
-/** How often we read both files if a rotation happens during each read. */
+/** How many times we read both files if a rotation happens during each read. */
 const READS_MAX = 5;
 
 /** One of the two files. Its first line is not an event, but states how many lines were before it. */

@@ -37,7 +37,7 @@ describe("two handles of one sandbox in one process", () => {
     events = [];
     const redactors: NetworkHost["redactors"] = new Map();
     fake = createFakeRuntime({ onEvent: redactedEvents((event) => events.push(event), redactors) });
-    runtime = networkedForTest(recorded(fake, stateDir), {
+    runtime = networkedForTest(withRecords(fake, stateDir), {
       stateDir,
       redactors,
       variable: (name) => (name === "KEY" ? VALUE : undefined),
@@ -64,7 +64,7 @@ describe("two handles of one sandbox in one process", () => {
   const leaked = () => [VALUE, Buffer.from(VALUE).toString("base64")].filter((form) => JSON.stringify(events).includes(form));
   const tellsValue = { argv: ["echo", "-n", VALUE] };
 
-  test.each(["release", "asyncDispose"] as const)("closing one by %s keeps the other's redaction and serving", async (how) => {
+  test.each(["release", "asyncDispose"] as const)("keep redacting and serving after one closes by %s", async (how) => {
     const first = await runtime.create(config);
     const second = await runtime.open(first.id);
     await runCommand(second, tellsValue);
@@ -117,14 +117,14 @@ describe("two handles of one sandbox in one process", () => {
 });
 
 /** The fake keeps its sandboxes in memory, but networks store their state in a sandbox's folder. */
-function recorded(fake: FakeRuntime, stateDir: string): Runtime {
+function withRecords(fake: FakeRuntime, stateDir: string): Runtime {
   const store = createStore({ stateDir });
   return {
     ...fake,
-    async create(config, options) {
-      const sandbox = await fake.create(config, options);
+    async create(sandboxConfig, options) {
+      const sandbox = await fake.create(sandboxConfig, options);
       const { id, runtime, state, createdAt, limits, warnings } = sandbox.info;
-      await store.write({ id, runtime, state, createdAt, limits, warnings, spec: config, owner: null, details: null });
+      await store.write({ id, runtime, state, createdAt, limits, warnings, spec: sandboxConfig, owner: null, details: null });
       makeInsideFolder(store.dir(id));
       return sandbox;
     },

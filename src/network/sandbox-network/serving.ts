@@ -30,13 +30,13 @@ export interface ServingMark {
 }
 
 export function createServingMark(folder: string, store: Pick<Store, "thisProcess" | "isHolderAlive">): ServingMark {
-  const holder = store.thisProcess();
-  const path = join(folder, `network-served-by-${holder.pid}-${randomBytes(6).toString("hex")}.json`);
+  const self = store.thisProcess();
+  const path = join(folder, `network-served-by-${self.pid}-${randomBytes(6).toString("hex")}.json`);
   return {
     async set() {
       // Removes the marks of killed processes.
       for (const { name, holder } of marksIn(folder)) if (!store.isHolderAlive(holder)) await rm(join(folder, name), { force: true });
-      await writeFile(path, JSON.stringify(holder), { mode: 0o600 });
+      await writeFile(path, JSON.stringify(self), { mode: 0o600 });
     },
     clear: () => rm(path, { force: true }),
   };

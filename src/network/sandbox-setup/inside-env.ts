@@ -63,7 +63,7 @@ function trustEnv(): Record<string, string> {
     "AWS_CA_BUNDLE",
     "NIX_SSL_CERT_FILE",
     "DENO_CERT",
-    // Node adds these to its built-in authorities, so it also trusts the system's others, such as a company's.
+    // Node adds these to its built-in authorities, so it also trusts the system's own, such as a company's.
     "NODE_EXTRA_CA_CERTS",
   ];
   return Object.fromEntries(readers.map((name) => [name, bundle]));

@@ -11,7 +11,7 @@ function gitSecret(hosts: string[], more: Record<string, unknown> = {}): SecretC
 }
 
 /** Returns what git would send to this URL, or null if it has nothing and would have to ask a person. */
-async function filled(url: string, configs: Record<string, SecretConfig>, more: Record<string, string> = {}): Promise<string | null> {
+async function askGit(url: string, configs: Record<string, SecretConfig>, more: Record<string, string> = {}): Promise<string | null> {
   const placeholders = Object.fromEntries(Object.keys(configs).map((name) => [name, `placeholder-of-${name}`]));
   const env = {
     PATH: process.env.PATH,
@@ -49,16 +49,16 @@ test.each([
   ["https://git.example.com:8443/a", ["git.example.com"], {}, null],
   ["http://github.com/a/b.git", ["github.com"], {}, null],
 ])("%s with a secret for %j %j: %s", async (url, hosts, more, answer) => {
-  expect(await filled(url, { TOKEN: gitSecret(hosts, more) })).toBe(answer);
+  expect(await askGit(url, { TOKEN: gitSecret(hosts, more) })).toBe(answer);
 });
 
 test("gives git the first of a host's git secrets", async () => {
   const configs = { A: SecretConfig.parse({ hosts: ["x.com"] }), B: gitSecret(["x.com"]), C: gitSecret(["x.com"]) };
-  expect(await filled("https://x.com/", configs)).toBe("x-access-token:placeholder-of-B");
+  expect(await askGit("https://x.com/", configs)).toBe("x-access-token:placeholder-of-B");
 });
 
 test("gives git nothing if the variable was emptied", async () => {
-  expect(await filled("https://x.com/", { TOKEN: gitSecret(["x.com"]) }, { TOKEN: "" })).toBeNull();
+  expect(await askGit("https://x.com/", { TOKEN: gitSecret(["x.com"]) }, { TOKEN: "" })).toBeNull();
 });
 
 test("sets no variables without a git secret, and never exposes a placeholder", () => {

@@ -65,31 +65,31 @@ export async function createSandbox(docker: DockerContext, request: CreateReques
 }
 
 async function planSandbox(docker: DockerContext, request: CreateRequest): Promise<Plan> {
-  const { config: sandboxConfig, fork } = request;
+  const { config, fork } = request;
   const engine = fork?.engine ?? (await docker.engine());
   const facts = await engine.facts();
   const capabilities = capabilitiesOf(facts, { defaultImage: docker.defaultImage });
   const { reasons, paths } = capabilities;
-  refuseNetwork(sandboxConfig, capabilities);
+  refuseNetwork(config, capabilities);
   if (!facts.seccomp) {
     throw new CaissonError("unsupported", `the engine on ${engine.socketPath} cannot filter system calls`, {
       hint: "Use an engine with seccomp support, on a kernel that has it; this engine reports none.",
     });
   }
-  if (!paths && sandboxConfig.readOnlyPaths.length + sandboxConfig.deniedPaths.length > 0) {
+  if (!paths && config.readOnlyPaths.length + config.deniedPaths.length > 0) {
     throw new CaissonError("unsupported", "this engine cannot enforce read-only and denied paths", { hint: reasons.paths ?? "" });
   }
-  const { limits, warnings } = enforcedLimits({ config: sandboxConfig, facts, reasons });
+  const { limits, warnings } = enforcedLimits({ config, facts, reasons });
   const image =
     fork?.image ??
     (await findImage({
       engine,
-      template: sandboxConfig.template,
+      template: config.template,
       defaultImage: docker.defaultImage,
       stateLabel: docker.stateLabel,
-      owner: sandboxConfig.owner,
+      owner: config.owner,
     }));
-  const options = { config: sandboxConfig, facts, reasons, state: viewState(docker.context.stateDir), forked: fork !== undefined };
+  const options = { config, facts, reasons, state: viewState(docker.context.stateDir), forked: fork !== undefined };
   const shared = await planFolders(options);
   const repository = planRepository(shared, options);
   if (repository.problem !== null) warnings.push(`git does not work in this workspace: ${repository.problem}.`);
@@ -102,7 +102,7 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
   if (ownerUid === null && usedUids.has(workUid)) {
     warnings.push("This sandbox shares its user id, and so its process count, with the sandbox its files come from.");
   }
-  if (sandboxConfig.allowRoot && facts.remappedRoot === null && !facts.rootless) {
+  if (config.allowRoot && facts.remappedRoot === null && !facts.rootless) {
     warnings.push(
       "The engine uses no user namespace: root inside is the machine's root, with few capabilities. Enable Docker's userns-remap, or use the oci runtime.",
     );
@@ -116,7 +116,7 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
   };
   const record: SandboxRecord = {
     ...{ id, runtime: runtimeName, state: "creating", createdAt: new Date().toISOString() },
-    ...{ spec: sandboxConfig, limits, warnings, owner: docker.store.thisProcess(), details },
+    ...{ spec: config, limits, warnings, owner: docker.store.thisProcess(), details },
   };
   return { engine, facts, image, folders, record, details, ownUid: ownerUid === null };
 }

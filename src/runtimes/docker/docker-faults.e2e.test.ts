@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { describe, expect, test } from "vitest";
 import { startDockerEngine } from "../../../test/support/docker-engine-process.ts";
 import { sh, useDockerHarness } from "../../../test/support/docker-harness.ts";
-import { processGone } from "../../../test/support/docker-remains.ts";
+import { waitForProcessEnd } from "../../../test/support/docker-remains.ts";
 import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 
 const _MIB = 1024 * 1024;
@@ -57,7 +57,7 @@ describe("bad input and a dead engine", () => {
       const config = SandboxConfig.parse({ template: { kind: "image", reference } });
       const sandbox = await there.create(config);
       process.kill(mortal.pid, "SIGKILL");
-      await processGone(mortal.pid);
+      await waitForProcessEnd(mortal.pid);
       expect((await sh(sandbox, "echo alive")).stdout).toBe("alive\n");
       await expect(sandbox.stats()).rejects.toMatchObject({ code: "unavailable", hint: expect.stringContaining("systemctl") });
       await expect(sandbox.pause()).rejects.toMatchObject({ code: "unavailable" });

@@ -3,7 +3,7 @@ import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { guestPath, sh, useDockerHarness } from "../../../test/support/docker-harness.ts";
-import { processGone } from "../../../test/support/docker-remains.ts";
+import { waitForProcessEnd } from "../../../test/support/docker-remains.ts";
 
 const _MIB = 1024 * 1024;
 const docker = useDockerHarness();
@@ -72,7 +72,7 @@ describe("the life of a sandbox", () => {
     const records = () => readdirSync(join(docker.stateDir, "sandboxes")).filter((name) => name.startsWith("sb_"));
     await vi.waitFor(() => expect(records()).toHaveLength(3), { interval: 5, timeout: 30_000 });
     child.kill("SIGKILL");
-    await processGone(child.pid ?? 0);
+    await waitForProcessEnd(child.pid ?? 0);
     const other = docker.runtimeWith({ stateDir: docker.newFolder("state") });
     expect(await other.sweep()).toEqual([]);
     const swept = await docker.runtime.sweep();

@@ -3,7 +3,7 @@ import type { SandboxState } from "../../contract/sandbox/sandbox.ts";
 import { ignore } from "../../lib/failures.ts";
 import type { GuestCondition } from "../../sandbox/guest/waits.ts";
 import { conditionOfProcess } from "../../sandbox/process-identity.ts";
-import { forkConfig } from "../../sandbox/sandbox-config.ts";
+import { configOfFork } from "../../sandbox/sandbox-config.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { containerName } from "./container-config.ts";
@@ -85,7 +85,7 @@ export function createDockerWall(docker: DockerContext, options: { record: Sandb
       const reference = await commitFork({ engine, id, forkId, workUid: details.workUid, stateLabel: docker.stateLabel });
       try {
         const image = await inspectImage(engine, reference);
-        return await docker.createFork(forkConfig(record.spec, forkOptions), { id: forkId, image, reference, engine });
+        return await docker.createFork(configOfFork(record.spec, forkOptions), { id: forkId, image, reference, engine });
       } catch (error) {
         await ignore(removeImage(engine, reference), "the next sweep finds the image by its labels; we throw the first error");
         throw error;

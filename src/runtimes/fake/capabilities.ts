@@ -38,7 +38,7 @@ export const fakeCapabilities: Capabilities = {
 };
 
 /** Throws `unsupported` for what the fake runtime cannot do, `invalid` for a path that is not a folder. */
-export function refuseConfig(config: SandboxConfig): void {
+export function checkConfig(config: SandboxConfig): void {
   const no = (what: string, reason: string | undefined) => {
     throw new CaissonError("unsupported", `the fake runtime cannot ${what}: ${reason}`);
   };

@@ -13,11 +13,11 @@ import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
 import type { Runtime, SnapshotInfo } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import { forkConfig, parseSandboxConfig } from "../../sandbox/sandbox-config.ts";
+import { configOfFork, parseSandboxConfig } from "../../sandbox/sandbox-config.ts";
 import { emitCreated } from "../../sandbox/sandbox-events.ts";
 import { checkMounts, sharedFolders } from "../../sandbox/shared-folders.ts";
 import { packFolder } from "../../sandbox/tar/pack-folder.ts";
-import { fakeCapabilities as capabilities, refuseConfig } from "./capabilities.ts";
+import { fakeCapabilities as capabilities, checkConfig } from "./capabilities.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { FakeMachine } from "./machine.ts";
 import { MemoryFiles } from "./memory-files.ts";
@@ -105,7 +105,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
     async create(requestedConfig, { signal } = {}) {
       const parsed = parseSandboxConfig(requestedConfig);
       const config = { ...parsed, mounts: checkMounts(parsed.mounts) };
-      refuseConfig(config);
+      checkConfig(config);
       const checkCancelled = () => {
         if (signal?.aborted) throw new CaissonError("cancelled", "sandbox creation was cancelled", { cause: signal.reason });
       };
@@ -205,7 +205,7 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
       pause: async () => refuseUnsupported("pause"),
       resume: async () => {},
       snapshot: async ({ name }) => keep(fake, room, { files: room.machine.files, name: name ?? null }),
-      fork: async (options) => enter(fake, build(fake, forkConfig(room.config, options), room.machine.files.clone())),
+      fork: async (options) => enter(fake, build(fake, configOfFork(room.config, options), room.machine.files.clone())),
       async release() {},
       async destroy() {
         fake.rooms.delete(id);

@@ -185,7 +185,7 @@ function refuse(name: string, errnoRet: number, args: SeccompArgument[]): Seccom
 function equal(index: number, value: number): SeccompArgument {
   return { index, value, op: "SCMP_CMP_EQ" };
 }
-function maskedEqual(index: number, mask: number, value: number): SeccompArgument {
+export function maskedEqual(index: number, mask: number, value: number): SeccompArgument {
   return { index, value: mask, valueTwo: value, op: "SCMP_CMP_MASKED_EQ" };
 }
 /** Returns one condition for each unlisted number below the largest, and one for everything above it. */

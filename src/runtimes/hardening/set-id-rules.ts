@@ -1,3 +1,4 @@
+import { maskedEqual } from "./argument-rules.ts";
 import type { SeccompArgument, SeccompRule } from "./seccomp.ts";
 
 const EPERM = 1;
@@ -46,7 +47,7 @@ export function setIdRefusals(names: readonly string[]): SeccompRule[] {
       names: [name],
       action: "SCMP_ACT_ERRNO" as const,
       errnoRet: EPERM,
-      args: [compareMasked(call.mode, bit, bit)],
+      args: [maskedEqual(call.mode, bit, bit)],
     }));
   });
 }
@@ -56,17 +57,10 @@ function plainModes(rule: SeccompRule, name: string): SeccompRule[] {
   if (call === undefined) return [];
   const allow = (args: SeccompArgument[]): SeccompRule => ({ names: [name], action: "SCMP_ACT_ALLOW", args });
   if (rule.args !== undefined) return [allow(rule.args.map((arg) => (arg.index === call.mode ? alsoMasked(arg) : arg)))];
-  return [
-    allow([compareMasked(call.mode, SET_ID, 0)]),
-    ...(call.flags === undefined ? [] : [allow([compareMasked(call.flags, CREATING, 0)])]),
-  ];
+  return [allow([maskedEqual(call.mode, SET_ID, 0)]), ...(call.flags === undefined ? [] : [allow([maskedEqual(call.flags, CREATING, 0)])])];
 }
 
 function alsoMasked(arg: SeccompArgument): SeccompArgument {
   if (arg.op !== "SCMP_CMP_MASKED_EQ") throw new Error(`a mode compared by ${arg.op} cannot be narrowed`);
   return { ...arg, value: arg.value | SET_ID };
-}
-
-function compareMasked(index: number, mask: number, value: number): SeccompArgument {
-  return { index, value: mask, valueTwo: value, op: "SCMP_CMP_MASKED_EQ" };
 }

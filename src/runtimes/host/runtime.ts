@@ -92,7 +92,7 @@ export function createHostRuntime(context: RuntimeContext): Runtime {
 
 async function create(host: HostContext, requestedConfig: SandboxConfig, options: { signal?: AbortSignal }): Promise<OwnedSandbox> {
   const { store } = host;
-  const config = checkLocalConfig(requestedConfig, host);
+  const config = resolveConfig(requestedConfig, host);
   if (options.signal?.aborted) throw cancelledError(options.signal.reason);
   const holder = store.thisProcess();
   const record: SandboxRecord = {
@@ -189,7 +189,7 @@ function isForSweep(record: SandboxRecord, isHolderAlive: boolean): boolean {
   return isOrphan(record) || record.state === "creating" || record.state === "completing";
 }
 
-function checkLocalConfig(requestedConfig: SandboxConfig, { stateDir }: { stateDir: string }): SandboxConfig {
+function resolveConfig(requestedConfig: SandboxConfig, { stateDir }: { stateDir: string }): SandboxConfig {
   const config = parseSandboxConfig(requestedConfig);
   refuseUnenforceable(config);
   if (config.workspace.kind !== "folder") return config;

@@ -8,12 +8,12 @@ import { connectGuest } from "../../sandbox/guest/connection.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { OciDetails } from "./details.ts";
 import { createOciRuntime, type OciRuntime } from "./runtime.ts";
-import { asRoot, config, guestPath, settings, sh } from "./testing-oci.ts";
+import { asRoot, configOf, guestPath, settings, sh } from "./testing-oci.ts";
 
 let base: string;
 let stateDir: string;
 let runtime: OciRuntime;
-const create = (input: SandboxConfigInput = {}) => runtime.create(config(input));
+const create = (input: SandboxConfigInput = {}) => runtime.create(configOf(input));
 
 /** Covers the resources of a sandbox that another one could reach or exhaust. */
 describe.skipIf(!asRoot)("neighboring sandboxes", () => {

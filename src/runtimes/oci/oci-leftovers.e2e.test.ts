@@ -9,12 +9,12 @@ import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { detailsOf } from "./details.ts";
 import { createOciContext } from "./oci-context.ts";
 import { createOciRuntime, type OciRuntime } from "./runtime.ts";
-import { asRoot, config, guestPath, nothing, recordIn, remainsOf, settings, sh } from "./testing-oci.ts";
+import { asRoot, configOf, guestPath, nothing, recordIn, remainsOf, settings, sh } from "./testing-oci.ts";
 
 let base: string;
 let stateDir: string;
 let runtime: OciRuntime;
-const create = (input?: SandboxConfigInput): Promise<OwnedSandbox> => runtime.create(config(input));
+const create = (input?: SandboxConfigInput): Promise<OwnedSandbox> => runtime.create(configOf(input));
 const remains = () => remainsOf(stateDir);
 const guestPid = (id: string) => detailsOf(recordIn(stateDir, id)).guest?.pid ?? -1;
 
@@ -132,7 +132,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     await (await create()).destroy();
     for (const afterMs of [0, 2, 5, 8, 12, 18, 25]) {
       const abort = new AbortController();
-      const creating = runtime.create(config(), { signal: abort.signal });
+      const creating = runtime.create(configOf(), { signal: abort.signal });
       setTimeout(() => abort.abort(), afterMs);
       await creating.then(
         (sandbox) => sandbox.destroy(),

@@ -6,12 +6,12 @@ import type { SandboxConfigInput } from "../../contract/sandbox/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { detailsOf } from "./details.ts";
 import { createOciRuntime, type OciRuntime } from "./runtime.ts";
-import { asRoot, config, guestPath, nothing, recordIn, remainsOf, settings, sh } from "./testing-oci.ts";
+import { asRoot, configOf, guestPath, nothing, recordIn, remainsOf, settings, sh } from "./testing-oci.ts";
 
 let base: string;
 let stateDir: string;
 let runtime: OciRuntime;
-const create = (input?: SandboxConfigInput): Promise<OwnedSandbox> => runtime.create(config(input));
+const create = (input?: SandboxConfigInput): Promise<OwnedSandbox> => runtime.create(configOf(input));
 const remains = () => remainsOf(stateDir);
 const recordOf = (id: string) => recordIn(stateDir, id);
 
@@ -88,7 +88,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
     const deep = join(stateDir, "x".repeat(90), "y".repeat(60));
     mkdirSync(deep, { recursive: true, mode: 0o700 });
     const far = createOciRuntime({ stateDir: deep, guestPath }, settings);
-    const sandbox = await far.create(config());
+    const sandbox = await far.create(configOf());
     expect((await sh(sandbox, "echo here")).text).toBe("here");
     await sandbox.destroy();
     await far[Symbol.asyncDispose]();
@@ -119,7 +119,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
       const [ready] = waiting();
       expect(await pooled.list()).toEqual([]);
       const sandbox = await pooled.create(
-        config({
+        configOf({
           workspace: { kind: "folder", path: folder },
           limits: { pids: 33, cpus: 0.5, memoryBytes: 67_108_864 },
           labels: { a: "b" },
@@ -144,7 +144,7 @@ describe.skipIf(!asRoot)("oci as root", () => {
 
     it("starts a new sandbox for a config that the waiting one does not fit", async () => {
       const [ready] = waiting();
-      const sandbox = await pooled.create(config({ allowRoot: true }));
+      const sandbox = await pooled.create(configOf({ allowRoot: true }));
       expect(sandbox.id).not.toBe(ready);
       expect((await sh(sandbox, "id -u", "root")).text).toBe("0");
       await sandbox.destroy();

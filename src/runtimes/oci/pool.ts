@@ -24,8 +24,8 @@ export interface Pool {
   /** Gives a waiting sandbox the config's limits and workspace. Starts a new sandbox if no waiting one is suitable. */
   take(options: StartOptions): Promise<Started>;
   /**
-   * Postpones a scheduled refill for the end of a sandbox, as for a first command. Does nothing if no sandbox is
-   * waiting.
+   * Postpones a scheduled refill, so that a sandbox that is ending has the processors to itself. Does nothing if no
+   * sandbox is waiting.
    */
   giveWay(): void;
   size(): PoolSize;

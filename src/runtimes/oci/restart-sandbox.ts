@@ -11,8 +11,8 @@ import { bringUp, SOCKET_NAME } from "./start-sandbox.ts";
 /**
  * Ends all processes of a sandbox and starts a guest again over its own files: id, name, limits and layers do not
  * change. The record stays `running`, so that after a crash halfway the next process finds a dead sandbox with its
- * files, and no sweep mistakes it for an unfinished create. Throws `unsupported` if the files ended with the guest, and
- * the error of a failed start, which leaves the files unchanged.
+ * files, and no sweep mistakes it for an unfinished create. Throws `unsupported` if the files were lost with the guest.
+ * Throws the error of a failed start, which leaves the files unchanged.
  */
 export async function restartSandbox(
   oci: OciContext,

@@ -77,28 +77,23 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
   const { store } = oci;
   const requestedConfig = await withSnapshotWorkspace(oci, options.config);
   const state = () => viewState(oci.context.stateDir);
-  const sandboxConfig = {
+  const config = {
     ...requestedConfig,
     workspace: resolveWorkspace(requestedConfig.workspace, { state }),
     mounts: resolveMounts(requestedConfig.mounts, { state }),
   };
-  if (sandboxConfig.workspace.kind === "folder" && sandboxConfig.workspace.layer !== undefined)
-    finishRestore(sandboxConfig.workspace.layer);
-  const { limits, warnings } = enforcedLimits(sandboxConfig, oci.ability(), layerState(sandboxConfig));
-  if (sandboxConfig.keep && oci.cgroups().manager?.lingering === false)
+  if (config.workspace.kind === "folder" && config.workspace.layer !== undefined) finishRestore(config.workspace.layer);
+  const { limits, warnings } = enforcedLimits(config, oci.ability(), layerState(config));
+  if (config.keep && oci.cgroups().manager?.lingering === false)
     warnings.push(`the sandbox ends with the user's last session, since lingering is off (\`${LINGER_FIX}\`).`);
   const { rootless } = oci.identity();
   const [binary] = oci.binaries();
   if (binary === undefined) throw noRuntime();
-  const { basis, problem } = withRepository(
-    withMounts(await findBasis(oci, sandboxConfig, { signal: options.signal }), sandboxConfig),
-    sandboxConfig,
-    state,
-  );
+  const { basis, problem } = withRepository(withMounts(await findBasis(oci, config, { signal: options.signal }), config), config, state);
   if (problem !== null) warnings.push(`git does not work in this workspace: ${problem}.`);
   const id = store.newId();
-  const namespaces = suitableNamespaces(options.namespaces, sandboxConfig);
-  const firstId = namespaces?.firstId ?? (await rangeFor(oci, { id, config: sandboxConfig }));
+  const namespaces = suitableNamespaces(options.namespaces, config);
+  const firstId = namespaces?.firstId ?? (await rangeFor(oci, { id, config }));
   if (namespaces !== undefined) holdRange(oci, namespaces.firstId, store.dir(id));
   const details: OciDetails = {
     firstId,
@@ -117,7 +112,7 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
     runtime: "oci",
     state: "creating",
     createdAt: new Date().toISOString(),
-    spec: sandboxConfig,
+    spec: config,
     limits,
     warnings,
     owner: store.thisProcess(),
@@ -217,7 +212,7 @@ async function launchOnce(
   }
 }
 
-/** OCI runtimes that would create a keyring for each sandbox. The kernel allows 200 keyrings per id. */
+/** OCI runtimes that would create a keyring for each sandbox, although the kernel allows each id only 200 keys. */
 const keepsKeyring: ReadonlySet<string> = new Set(["crun", "runc"]);
 
 /**
@@ -236,15 +231,15 @@ function scopeEntry(oci: OciContext, { record, details }: { record: SandboxRecor
 
 function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: OciDetails }, binary: OciBinary): PlanRecord[] {
   const { record, details } = start;
-  const { spec: sandboxConfig, limits } = record;
+  const { spec: config, limits } = record;
   const identity = identityOf(oci, details);
   const state = viewState(oci.context.stateDir);
   const disk = details.disk !== "none";
   const entrances = cgroupEntrances(details.cgroups);
   // gVisor creates the control groups of its sandboxes.
   const views = binary.name === "runsc" ? [] : cgroupViews(details.cgroups);
-  const config = bundleConfig({
-    config: sandboxConfig,
+  const bundle = bundleConfig({
+    config,
     hidden: details.basis.hidden,
     workDescriptors: entrances.work.length,
     memoryKillsDescriptor: entrances.memoryKills !== null,
@@ -258,7 +253,7 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
     ["folder", oci.store.dir(record.id)],
     ["listen", SOCKET_NAME],
     ["token", tokenName],
-    filterRecord(sandboxConfig, oci.arch),
+    filterRecord(config, oci.arch),
     ...entrances.join.map((path): PlanRecord => ["cgroup-join", path]),
     ...entrances.work.map((path): PlanRecord => ["cgroup-work", path]),
     ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),
@@ -270,16 +265,16 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
       disk,
       state,
       identity,
-      home: homeRecords(sandboxConfig, { identity, disk, basis: details.basis }),
+      home: homeRecords(config, { identity, disk, basis: details.basis }),
     }),
-    ...transparentRecords(sandboxConfig, oci.store.dir(record.id)),
-    ...workspaceRecords(sandboxConfig.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
-    ...mountRecords(sandboxConfig.mounts, { identity, state }),
-    ...holdRecords(sandboxConfig),
+    ...transparentRecords(config, oci.store.dir(record.id)),
+    ...workspaceRecords(config.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
+    ...mountRecords(config.mounts, { identity, state }),
+    ...holdRecords(config),
     // crun refuses machines with both versions of control groups. Inside its own mount namespace, there is only one.
     ["hide", "/sys/fs/cgroup/unified"],
     ["read-only", "/sys/fs/cgroup"],
-    ["config", JSON.stringify(config)],
+    ["config", JSON.stringify(bundle)],
     ["runtime", binary.path],
     // We create the groups: the OCI runtime, inside the user namespace, could not.
     ...(binary.name === "crun" ? [["option", "--cgroup-manager=disabled"] as const] : []),

@@ -38,10 +38,10 @@ export async function sweepSandboxes(oci: OciContext): Promise<SandboxId[]> {
 
 /** Whether a sandbox is unusable: its creator died, or it died itself and is not kept. */
 function isLeftBehind(oci: OciContext, record: SandboxRecord): boolean {
-  const ownerDead = record.owner !== null && !oci.store.isHolderAlive(record.owner);
+  const isHolderDead = record.owner !== null && !oci.store.isHolderAlive(record.owner);
   if (isOrphan(record)) return true;
   if (record.state === "creating" || record.state === "completing" || record.state === "completed" || record.state === "failed")
-    return ownerDead;
+    return isHolderDead;
   return false;
 }
 

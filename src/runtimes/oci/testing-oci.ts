@@ -11,7 +11,7 @@ export const guestPath = join(import.meta.dirname, "../../../guest/build/caisson
 export const settings: OciOptions = { home: "/root", path: process.env.PATH ?? "" };
 export const asRoot = process.getuid?.() === 0;
 
-export const config = (input: SandboxConfigInput = {}) => SandboxConfig.parse(input);
+export const configOf = (input: SandboxConfigInput = {}) => SandboxConfig.parse(input);
 export const sh = async (sandbox: OwnedSandbox, script: string, user?: string) => {
   const { ended, stdout, stderr } = await runCommand(sandbox, { argv: ["sh", "-c", script], ...(user === undefined ? {} : { user }) });
   return { ended, text: stdout.trim(), complaint: stderr };

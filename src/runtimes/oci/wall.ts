@@ -1,7 +1,7 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxStats } from "../../contract/sandbox/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
-import { forkConfig } from "../../sandbox/sandbox-config.ts";
+import { configOfFork } from "../../sandbox/sandbox-config.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
 import { canFreeze, cgroupFigures, freezeWork } from "./cgroups/cgroup.ts";
@@ -54,7 +54,7 @@ export function createWall(options: WallOptions): Wall {
     },
     snapshot: ({ name }) => snapshot({ name, hidden: false }),
     async fork(forkOptions) {
-      return options.forkFrom(await snapshot({ hidden: true }), forkConfig(record.spec, forkOptions));
+      return options.forkFrom(await snapshot({ hidden: true }), configOfFork(record.spec, forkOptions));
     },
     async release() {
       record = await oci.store.read(record.id);

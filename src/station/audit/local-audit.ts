@@ -39,7 +39,7 @@ export function createLocalAudit({ log, now = Date.now }: { log: Log; now?: () =
       const from = request.cursor === undefined ? null : placeFrom(request.cursor);
       const entries: AuditEntry[] = [];
       let lookedAt = 0;
-      for (const month of (await months()).filter((each) => isAsked(each, request) && (from === null || each <= from.month))) {
+      for (const month of (await months()).filter((each) => isInRange(each, request) && (from === null || each <= from.month))) {
         let end = from?.month === month ? from.seq : await log.lastSeq(`${PREFIX}${month}`);
         while (end > 0) {
           const start = Math.max(1, end - READ_AT_ONCE + 1);
@@ -60,7 +60,7 @@ export function createLocalAudit({ log, now = Date.now }: { log: Log; now?: () =
 }
 
 /** Returns whether a month can have entries in the requested time range. */
-function isAsked(month: string, { after, before }: Pick<ListAudit, "after" | "before">): boolean {
+function isInRange(month: string, { after, before }: Pick<ListAudit, "after" | "before">): boolean {
   return (after === undefined || month >= after.slice(0, 7)) && (before === undefined || month <= before.slice(0, 7));
 }
 

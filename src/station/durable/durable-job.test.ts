@@ -51,7 +51,7 @@ function createWorld() {
   };
 }
 
-function things(log: Log, driver: Driver, kind = createWorld().kind) {
+function jobsOf(log: Log, driver: Driver, kind = createWorld().kind) {
   return createJobs(kind, { log, driver, crashpoint: noCrash });
 }
 
@@ -60,7 +60,7 @@ describe.each(Object.entries(stores))("durable jobs on the %s log", (_, makeLog)
     const log = await makeLog();
     const { kind } = createWorld();
     await using driver = createTestDriver({ log, kinds: [kind], pid: 1 });
-    const toys = things(log, driver, kind);
+    const toys = jobsOf(log, driver, kind);
     const id = await toys.start({ title: "a toy", owner: "local", events: [plan(2)] });
     await toys.wait(id);
     await driver.idle();
@@ -79,7 +79,7 @@ describe.each(Object.entries(stores))("durable jobs on the %s log", (_, makeLog)
     const log = await makeLog();
     const world = createWorld();
     const driver = keep(createTestDriver({ log, kinds: [world.kind], pid: 1 }));
-    const toys = things(log, driver, world.kind);
+    const toys = jobsOf(log, driver, world.kind);
     const id = await toys.start({ title: "three steps", events: [plan(3)] });
     const view = await toys.wait(id);
     expect(view).toMatchObject({
@@ -107,9 +107,9 @@ describe.each(Object.entries(stores))("durable jobs on the %s log", (_, makeLog)
       const world = createWorld();
       const crashpoint = crashAt(nth);
       const first = keep(createTestDriver({ log, kinds: [world.kind], pid: 1, crashpoint }));
-      const id = await things(log, first, world.kind).start({ title: "crash", events: [plan(2, { pauseMs: 1 })] });
+      const id = await jobsOf(log, first, world.kind).start({ title: "crash", events: [plan(2, { pauseMs: 1 })] });
       const firstEnds = new AbortController();
-      const over = things(log, first, world.kind).wait(id, { signal: firstEnds.signal });
+      const over = jobsOf(log, first, world.kind).wait(id, { signal: firstEnds.signal });
       over.catch(() => undefined);
       await Promise.race([over, untilDefect(first)]);
       if (crashpoint.points < nth) last = nth - 1;
@@ -119,7 +119,7 @@ describe.each(Object.entries(stores))("durable jobs on the %s log", (_, makeLog)
       const recorded = (await log.read(`toy/${id}`)).filter(({ type }) => type === "toy.step_ended").length;
       const second = keep(createTestDriver({ log, kinds: [world.kind], pid: 2, gone: new Set([ownerOf(1)]) }));
       await second.serve();
-      const view = await things(log, second, world.kind).wait(id);
+      const view = await jobsOf(log, second, world.kind).wait(id);
       expect(view, `after point ${nth}`).toMatchObject({ finish: "completed", text: "value 0,value 1" });
       // Only effects without an outcome in the log were requested again.
       expect(world.asked.slice(askedBefore), `after point ${nth}`).toEqual([0, 1].slice(recorded).map((step) => `${id}/${step}/1`));
@@ -138,10 +138,10 @@ describe.each(Object.entries(stores))("durable jobs on the %s log", (_, makeLog)
     await Promise.all(drivers.map((driver) => driver.serve()));
     const ids = await Promise.all(
       drivers.flatMap((driver) =>
-        [0, 1, 2, 3].map(async () => await things(log, driver, world.kind).start({ title: "x", events: [plan(4)] })),
+        [0, 1, 2, 3].map(async () => await jobsOf(log, driver, world.kind).start({ title: "x", events: [plan(4)] })),
       ),
     );
-    for (const id of ids) await things(log, drivers[0] as Driver, world.kind).wait(id);
+    for (const id of ids) await jobsOf(log, drivers[0] as Driver, world.kind).wait(id);
     expect(world.asked.toSorted()).toEqual(ids.flatMap((id) => [0, 1, 2, 3].map((step) => `${id}/${step}/1`)).toSorted());
     expect(drivers.flatMap(({ defects }) => defects)).toEqual([]);
   });
@@ -164,7 +164,7 @@ describe.each(Object.entries(stores))("durable jobs on the %s log", (_, makeLog)
       return events;
     };
     const driver = keep(createTestDriver({ log: log2, kinds: [kind], pid: 1 }));
-    const id = await things(log, driver, kind).start({ title: "stolen", events: [plan(2)] });
+    const id = await jobsOf(log, driver, kind).start({ title: "stolen", events: [plan(2)] });
     await stolen.promise;
     await driver.idle();
     expect(effects).toBe(1);
@@ -174,7 +174,7 @@ describe.each(Object.entries(stores))("durable jobs on the %s log", (_, makeLog)
   test("a driver that was replaced does not perform an intent from the log", async () => {
     const log = await makeLog();
     const world = createWorld();
-    const maker = things(log, { drive: () => undefined } as unknown as Driver, world.kind);
+    const maker = jobsOf(log, { drive: () => undefined } as unknown as Driver, world.kind);
     const id = await maker.start({ title: "x", events: [plan(1), { type: "toy.step_started", data: { step: 0, attempt: 1 } }] });
     const replaced: Log = Object.create(log);
     replaced.read = async (stream, options) => {
@@ -203,7 +203,7 @@ describe.each(Object.entries(stores))("durable jobs on the %s log", (_, makeLog)
       },
     };
     await using driver = createTestDriver({ log, kinds: [kind], pid: 1 });
-    const toys = things(log, driver, kind);
+    const toys = jobsOf(log, driver, kind);
     await driver.serve();
     const id = await toys.start({ title: "a toy", events: [plan(1, { approval: true })] });
     await driver.idle();
@@ -214,14 +214,14 @@ describe.each(Object.entries(stores))("durable jobs on the %s log", (_, makeLog)
     const log = await makeLog();
     const world = createWorld();
     const driver = keep(createTestDriver({ log, kinds: [world.kind], pid: 1 }));
-    const toys = things(log, driver, world.kind);
+    const toys = jobsOf(log, driver, world.kind);
     const id = await toys.start({ title: "approve", events: [plan(1, { approval: true })] });
     const job = await toys.wait(id, { orPerson: true });
     expect(job).toMatchObject({ status: "waiting", waits: { person: "May it end?" } });
     expect((await toys.list({ needsPerson: true })).items.map((item) => item.id)).toEqual([id]);
     await driver.idle();
     expect(await log.holder(`toy/${id}`)).toBeNull();
-    await things(log, { drive: () => undefined } as unknown as Driver, world.kind).say(id, () => [
+    await jobsOf(log, { drive: () => undefined } as unknown as Driver, world.kind).say(id, () => [
       { type: "toy.approved", data: { by: "ana" } },
     ]);
     expect(await toys.wait(id)).toMatchObject({ finish: "completed" });
@@ -242,7 +242,7 @@ describe.each(Object.entries(stores))("durable jobs on the %s log", (_, makeLog)
       return [{ type: "toy.step_ended", data: { step: effect.step, ok: true, value: "done" } }];
     });
     const driver = keep(createTestDriver({ log, kinds: [kind], pid: 1 }));
-    const toys = things(log, driver, kind);
+    const toys = jobsOf(log, driver, kind);
     const id = await toys.start({ title: "pause", events: [plan(2)] });
     await began.promise;
     expect(await toys.pause(id, { by: "ana" })).toMatchObject({ status: "paused" });
@@ -264,7 +264,7 @@ describe.each(Object.entries(stores))("durable jobs on the %s log", (_, makeLog)
     const log = await makeLog();
     const world = createWorld();
     const driver = { drive: () => undefined } as unknown as Driver;
-    const toys = things(log, driver, world.kind);
+    const toys = jobsOf(log, driver, world.kind);
     for (const id of ["toy_aaaaaaaaaaaa", "toy_aaaaaaaaaaab", "toy_bbbbbbbbbbbb"]) {
       await toys.start({ id, title: id, owner: id.startsWith("toy_b") ? "bo" : "ana", events: [plan(1)] });
     }

@@ -43,10 +43,10 @@ export async function foldOn<State>(log: Log, kind: FoldedKind<State>, id: strin
 }
 
 /** Folds a job from its first event. Throws `not_found`, and what `foldOn` throws. */
-export async function foldThing<State>(log: Log, kind: FoldedKind<State>, id: string): Promise<Folded<State>> {
+export async function foldJob<State>(log: Log, kind: FoldedKind<State>, id: string): Promise<Folded<State>> {
   const folded = emptyFold(kind);
   await foldOn(log, kind, id, folded);
-  if (folded.seq === 0) throw noSuchThing(kind, id);
+  if (folded.seq === 0) throw noSuchJob(kind, id);
   return folded;
 }
 
@@ -88,7 +88,7 @@ export interface JobHead {
 /** Returns what the log stores beside the events, without folding. Throws `not_found`. */
 export async function headOf(log: Log, kind: HeadedKind, id: string): Promise<JobHead> {
   const head = await log.head(streamOf(kind, id));
-  if (head === null) throw noSuchThing(kind, id);
+  if (head === null) throw noSuchJob(kind, id);
   return toJobHead(kind, head);
 }
 
@@ -97,7 +97,7 @@ export function toJobHead(kind: Pick<Kind, "prefix">, { stream, seq, at, damage,
   return { facts: { ...(head as unknown as JobFacts), id: stream.slice(kind.prefix.length) }, seq, at, damage };
 }
 
-export function noSuchThing({ name, listedBy }: Pick<Kind, "name" | "listedBy">, word: string): CaissonError {
+export function noSuchJob({ name, listedBy }: Pick<Kind, "name" | "listedBy">, word: string): CaissonError {
   return new CaissonError("not_found", `there is no ${name} ${word}`, { hint: `\`${listedBy}\` lists them.` });
 }
 
@@ -110,9 +110,9 @@ export async function say<State>(
   log: Log,
   kind: FoldedKind<State>,
   id: string,
-  make: (thing: Folded<State>) => readonly (NewKindEvent | NewJobEvent)[],
+  make: (job: Folded<State>) => readonly (NewKindEvent | NewJobEvent)[],
 ): Promise<void> {
-  const folded = await foldThing(log, kind, id);
+  const folded = await foldJob(log, kind, id);
   for (let races = 0; ; races++) {
     const events = make(folded);
     if (events.length === 0) return;

@@ -13,7 +13,7 @@ import type { JobVerbs } from "../../verbs/durable-jobs.ts";
 import { CANDIDATES_MAX, oneOf } from "../names/one-of.ts";
 import { parseCursor, showCursor } from "../pages.ts";
 import type { Driver } from "./driver.ts";
-import { type Folded, foldThing, headOf, type JobHead, say, storedForm, streamOf, toJobHead } from "./durable-log.ts";
+import { type Folded, foldJob, headOf, type JobHead, say, storedForm, streamOf, toJobHead } from "./durable-log.ts";
 import type { Effect, Kind, NewKindEvent } from "./kind.ts";
 
 const PAGE = 1000;
@@ -24,7 +24,7 @@ const TITLE_MAX = 200;
 const OPEN_PER_OWNER_MAX = 200;
 
 /** A job to create. */
-export interface NewThing<New extends NewKindEvent> {
+export interface NewJob<New extends NewKindEvent> {
   /** Set by a caller that must find the job again after a crash. An existing job with this id stays as it is. */
   id?: string;
   title: string;
@@ -38,7 +38,7 @@ export interface NewThing<New extends NewKindEvent> {
 /** The verbs that all kinds share, and the parts from which a kind builds its own verbs. */
 export interface Jobs<State, New extends NewKindEvent> extends JobVerbs {
   /** Creates a job and starts driving it. Resolves with its id when it is in the log. */
-  start(thing: NewThing<New>): Promise<string>;
+  start(job: NewJob<New>): Promise<string>;
   /** Resolves an id or an id prefix to the full id. */
   find(word: string): Promise<string>;
   /** With `matches`, lists only the jobs for which it returns true. Nothing is folded for this. */
@@ -46,7 +46,7 @@ export interface Jobs<State, New extends NewKindEvent> extends JobVerbs {
   /** Returns the job's whole state. */
   fold(word: string): Promise<Folded<State>>;
   /** Appends events to the job; see `say` in `durable-log.ts`. Does not drive it here: its driver sees the events. */
-  say(word: string, make: (thing: Folded<State>) => readonly (New | NewJobEvent)[]): Promise<JobView>;
+  say(word: string, make: (job: Folded<State>) => readonly (New | NewJobEvent)[]): Promise<JobView>;
   /** Drives the job in this process, unless another process does. */
   drive(id: string): void;
 }
@@ -64,7 +64,7 @@ export function createJobs<State, New extends NewKindEvent, Work extends Effect>
   const { log, driver, crashpoint, openPerOwnerMax = OPEN_PER_OWNER_MAX } = options;
   const find = (word: string) => findJob(kind, word, log);
   const view = async (id: string): Promise<JobView> => viewOf(await headOf(log, kind, id));
-  const tell = async (word: string, make: (thing: Folded<State>) => readonly (New | NewJobEvent)[]): Promise<JobView> => {
+  const tell = async (word: string, make: (job: Folded<State>) => readonly (New | NewJobEvent)[]): Promise<JobView> => {
     const id = await find(word);
     await say(log, kind, id, make);
     return await view(id);
@@ -74,7 +74,7 @@ export function createJobs<State, New extends NewKindEvent, Work extends Effect>
     find,
     drive,
     say: tell,
-    fold: async (word) => await foldThing(log, kind, await find(word)),
+    fold: async (word) => await foldJob(log, kind, await find(word)),
     async start({ id = newId(kind.idPrefix), title, owner, parent = null, events }) {
       const created = { type: "driven.created" as const, data: { id, title: firstWords(title), parent, ...ownedBy(owner) } };
       const stored = storedForm(kind, [created, ...events]);
@@ -190,16 +190,16 @@ async function listThings(
     parent: parent === undefined ? undefined : [parent],
   });
   const [at, stream] = cursor === undefined ? [] : parseCursor(cursor, `${kind.name}s`);
-  const isAsked = (head: unknown) => {
+  const matchesFilter = (head: unknown) => {
     const facts = head as JobFacts;
     return (needsPerson === undefined || ((facts.waits?.person ?? null) !== null) === needsPerson) && matches?.(facts) !== false;
   };
-  const isAnyAsked = needsPerson !== undefined || matches !== undefined;
+  const isFiltered = needsPerson !== undefined || matches !== undefined;
   const { heads, total, isMinimum } = await log.heads({
     prefix: `${kind.prefix}${id}`,
     where,
     limit,
-    ...defined({ open: state === undefined ? undefined : state === "open", matches: isAnyAsked ? isAsked : undefined }),
+    ...defined({ open: state === undefined ? undefined : state === "open", matches: isFiltered ? matchesFilter : undefined }),
     ...(at !== undefined && stream !== undefined && { after: { at, stream } }),
   });
   const last = heads.at(-1);

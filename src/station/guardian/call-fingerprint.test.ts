@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { builtInTools } from "../../agent/tools/tool-set.ts";
-import { askedCall } from "./call-fingerprint.ts";
+import { fingerprintCall } from "./call-fingerprint.ts";
 
-const isCommand = (tool: string) => askedCall(tool, {}, new Set()).isCommand;
+const isCommand = (tool: string) => fingerprintCall(tool, {}, new Set()).isCommand;
 
 test.each(builtInTools.map(({ name, files }) => [name, files] as const))("%s is classified as it declares: files %s", (name, files) => {
   expect(isCommand(name)).toBe(files === "any");

@@ -26,7 +26,7 @@ export interface SeenCall {
 }
 
 /** A requested call that has not ended yet. */
-export interface AskedCall {
+export interface CallFingerprint {
   tool: string;
   signature: string;
   shape: string;
@@ -43,7 +43,7 @@ const accountable: ReadonlySet<string> = new Set(builtInTools.filter(({ files })
 /** The ways in which shell commands wait. */
 const SLEEPS = /(^|[\s;&|(])(sleep|wait|inotifywait)\s|--wait\b|\btail\s+-f/;
 
-export function askedCall(name: string, args: unknown, words: ReadonlySet<string>): AskedCall {
+export function fingerprintCall(name: string, args: unknown, words: ReadonlySet<string>): CallFingerprint {
   const text = canonicalJson(args).slice(0, TEXT_CHARACTERS_MAX);
   const command = name === "bash" ? commandOf(args) : "";
   return {

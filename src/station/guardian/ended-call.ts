@@ -1,5 +1,5 @@
 import type { NumberedRunEvent } from "../../verbs/runs.ts";
-import { type AskedCall, mentions, resultOf, type SeenCall, testCounts } from "./call-fingerprint.ts";
+import { type CallFingerprint, mentions, resultOf, type SeenCall, testCounts } from "./call-fingerprint.ts";
 import { noteProgress, type Trajectory } from "./trajectory.ts";
 
 export const CALLS_MAX = 40;
@@ -49,7 +49,7 @@ export function applyEndedCall(trajectory: Trajectory, { seq, data }: Extract<Nu
 }
 
 /** Compares a test command with its last result. Returns the progress, or null. */
-function testProgress(trajectory: Trajectory, { tool, shape }: AskedCall, data: { outcome: string; text: string }): string | null {
+function testProgress(trajectory: Trajectory, { tool, shape }: CallFingerprint, data: { outcome: string; text: string }): string | null {
   if (tool !== "bash") return null;
   const { tests } = trajectory;
   const counts = testCounts(data.text) ?? { failed: 0, passed: 0 };

@@ -4,7 +4,7 @@ import { type Handlers, handle } from "../../contract/event/handlers.ts";
 import type { runEvents } from "../../contract/run/run-event.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import type { NumberedRunEvent } from "../../verbs/runs.ts";
-import { askedCall, taskWords } from "./call-fingerprint.ts";
+import { fingerprintCall, taskWords } from "./call-fingerprint.ts";
 import { applyEndedCall } from "./ended-call.ts";
 import { noteProgress, type Trajectory } from "./trajectory.ts";
 
@@ -59,7 +59,7 @@ const handlers: Handlers<TrajectoryEvent, Trajectory> = {
   },
   "gateway.called": spend,
   "tool.requested": ({ data: { call, name, arguments: args } }, { open, words }) => {
-    if (open.size < OPEN_MAX) open.set(call, askedCall(name, args, words));
+    if (open.size < OPEN_MAX) open.set(call, fingerprintCall(name, args, words));
   },
   "file.changed": ({ data }, trajectory) => {
     const short = data.path.slice(0, PATH_CHARACTERS_MAX);

@@ -1,7 +1,7 @@
 import type { GuardianSettings } from "../../contract/agent/agent.ts";
 import type { GuardianDetector } from "../../contract/guardian/guardian-event.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
-import type { AskedCall, SeenCall } from "./call-fingerprint.ts";
+import type { CallFingerprint, SeenCall } from "./call-fingerprint.ts";
 
 /** The last progress of a run. */
 export interface Progress {
@@ -48,7 +48,7 @@ export interface Trajectory {
   workedMs: number;
   costUsd: number;
   tokens: number;
-  open: Map<string, AskedCall>;
+  open: Map<string, CallFingerprint>;
   calls: SeenCall[];
   /** Signatures and results seen before, newest last. */
   known: Set<string>;

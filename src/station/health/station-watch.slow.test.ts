@@ -2,12 +2,13 @@ import { describe, expect, test } from "vitest";
 import { useWatch } from "../../../test/support/watched-station.ts";
 import type { HealthEvent } from "../../contract/health/health-event.ts";
 import { runCommand } from "../../sandbox/run-command.ts";
+import { parseSandboxConfig } from "../../sandbox/sandbox-config.ts";
 import { sandboxStream } from "../vocabulary/station-names.ts";
 
 const { seconds, time, parts, local, runtime, watch, again } = useWatch();
 
 async function createKeptSandbox(): Promise<string> {
-  const sandbox = await (await parts().runtimes.get("fake")).create(parts().config({ keep: true }));
+  const sandbox = await (await parts().runtimes.get("fake")).create(parseSandboxConfig({ keep: true }));
   await sandbox.writeFile("/workspace/a.txt", Buffer.from("kept\n"));
   await sandbox.release();
   // Wait until the watch has opened the sandbox.

@@ -35,7 +35,7 @@ export async function staleSubjects(options: Stored): Promise<string[]> {
   return stale;
 }
 
-/** Removes the artifacts of a run or a sandbox. Returns false if it still exists. */
+/** Removes the artifacts of a removed run or sandbox. Returns false if the run or sandbox still exists. */
 export async function removeIfStale(subject: string, options: Stored): Promise<boolean> {
   if (!(await isStale(subject, await knownSandboxes(options), options.log))) return false;
   await createArtifacts(options).remove(subject);

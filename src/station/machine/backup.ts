@@ -24,7 +24,7 @@ const PREFIX = ".backup-";
 /** If this marker exists but the log does not, the files are from an interrupted restore and may be overwritten. */
 const RESTORING = ".restoring";
 /** Entries that show that the folder is in use. A backup must not be mixed with them. */
-const madeHere = [...databases, "tokens", "secrets", "sessions", "incidents", "uploads"];
+const stateEntries = [...databases, "tokens", "secrets", "sessions", "incidents", "uploads"];
 const GZIP_MAGIC = 0x1f8b;
 const MANIFEST = "manifest.json";
 
@@ -111,7 +111,7 @@ export async function restore(file: string, { stateDir, runtime }: Pick<BackupOp
 async function isInUse(stateDir: string): Promise<boolean> {
   if (existsSync(join(stateDir, "log.db"))) return true;
   if (existsSync(join(stateDir, RESTORING))) return false;
-  for (const name of madeHere) {
+  for (const name of stateEntries) {
     const inside = await ifErrno(readdir(join(stateDir, name)), ABSENT, null);
     if (inside === null ? existsSync(join(stateDir, name)) : inside.length > 0) return true;
   }

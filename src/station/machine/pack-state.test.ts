@@ -87,7 +87,7 @@ describe("packState", () => {
       ),
     ).toEqual(new Set(all));
   });
-  it("accepts a session with frozen sandboxes, whatever changes beside them", async () => {
+  it("accepts a session with frozen sandboxes, even if other files change", async () => {
     expect(await packWith([changed], [["sb_1"]])).toHaveLength(1);
   });
   it("waits for a sandbox copy, and continues without a removed sandbox", async () => {

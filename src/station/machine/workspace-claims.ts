@@ -25,7 +25,7 @@ interface Place {
 
 const side = (text: string): FileSide => ({ kind: "file", mode: 0o755, content: Buffer.from(text) });
 const link = (target: string): FileSide => ({ kind: "link", mode: 0o777, content: Buffer.from(target) });
-const addFile = (path: string, after: FileSide): Change => ({ path, from: null, before: null, after, changedOutside: false });
+const addition = (path: string, after: FileSide): Change => ({ path, from: null, before: null, after, changedOutside: false });
 
 const judgeLeft = ({ answers, left }: Tried): string[] => [
   ...(Object.keys(answers).length === 0 ? ["nothing was tried"] : []),
@@ -95,17 +95,17 @@ async function observeJournal({ folder, canary, apply }: Place): Promise<Tried> 
     await put(join(folder, staging, "journal.json"), JSON.stringify(staging.length > 20 ? { staging, inode: 0, operations } : operations));
     await put(join(folder, staging, "apply.json"), JSON.stringify({ staging, folder }));
   }
-  return { answers: { change: await apply([addFile("a", side("x"))]) }, left: await canary.touched() };
+  return { answers: { change: await apply([addition("a", side("x"))]) }, left: await canary.touched() };
 }
 
 async function observeLinks({ folder, canary, apply }: Place): Promise<Tried> {
-  const up = addFile("a/b/c/l", link("../../.."));
-  const out = addFile("m", link("a/b/c/l/../../../../../../etc/hostname"));
+  const up = addition("a/b/c/l", link("../../.."));
+  const out = addition("m", link("a/b/c/l/../../../../../../etc/hostname"));
   const answers: Record<string, string> = { "both at once": await apply([up, out]) };
   await apply([up]);
   answers["the second alone"] = await apply([out]);
   await symlink(canary.folder, join(folder, "mine"));
-  answers["through the user's own link"] = await apply([addFile("n", link("mine/secret"))]);
+  answers["through the user's own link"] = await apply([addition("n", link("mine/secret"))]);
   const leaked = await Promise.all(["m", "n"].map((name) => ifErrno(readFile(join(folder, name), "utf8"), ABSENT, null)));
   return {
     answers,
@@ -124,7 +124,7 @@ async function observeRepository({ base, folder, apply }: Place): Promise<Tried>
     "refs/k": "k",
   };
   const answers: Record<string, string> = {};
-  for (const [path, text] of Object.entries(parts)) answers[path] = await apply([addFile(`sub/${path}`, side(text))]);
+  for (const [path, text] of Object.entries(parts)) answers[path] = await apply([addition(`sub/${path}`, side(text))]);
   const names = await readdir(join(folder, "sub"));
   return { answers, left: ["HEAD", "objects", "refs"].every((name) => names.includes(name)) ? ["a repository in sub"] : [] };
 }
@@ -146,7 +146,7 @@ async function observeGit({ folder, canary }: Place, path: string): Promise<Trie
     await put(join(folder, ".git/hooks/reference-transaction"), `#!/bin/sh\nexec ${evil}\n`);
     await chmod(join(folder, ".git/hooks/reference-transaction"), 0o755);
     const author = { name: "a", email: "a@example.com" };
-    const branch = commitToBranch([addFile("n", side("x"))], {
+    const branch = commitToBranch([addition("n", side("x"))], {
       folder,
       name: what.replaceAll(" ", "-"),
       message: "m",

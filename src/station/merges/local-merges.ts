@@ -15,7 +15,7 @@ import type { ClaimName } from "../names/claim-name.ts";
 import type { MergeState } from "./merge-state.ts";
 
 export interface LocalMergesOptions {
-  things: Jobs<MergeState, NewMergeEvent>;
+  jobs: Jobs<MergeState, NewMergeEvent>;
   sessions: SessionStore;
   /** Looks up sessions and agents. */
   station: Pick<Station, "sessions" | "agents">;
@@ -23,17 +23,17 @@ export interface LocalMergesOptions {
 }
 
 export function createLocalMerges(options: LocalMergesOptions): MergeVerbs {
-  const { things, sessions, station } = options;
-  const viewAfter = async (job: Promise<JobView>) => await toMergeView((await job).id, things);
+  const { jobs, sessions, station } = options;
+  const viewAfter = async (job: Promise<JobView>) => await toMergeView((await job).id, jobs);
   return {
-    list: things.list,
-    events: things.events as MergeVerbs["events"],
-    remove: things.remove,
-    get: async (word) => await toMergeView(word, things),
-    wait: (word, waitOptions) => viewAfter(things.wait(word, waitOptions)),
-    cancel: (word, request) => viewAfter(things.cancel(word, request)),
-    pause: (word, request) => viewAfter(things.pause(word, request)),
-    resume: (word, request) => viewAfter(things.resume(word, request)),
+    list: jobs.list,
+    events: jobs.events as MergeVerbs["events"],
+    remove: jobs.remove,
+    get: async (word) => await toMergeView(word, jobs),
+    wait: (word, waitOptions) => viewAfter(jobs.wait(word, waitOptions)),
+    cancel: (word, request) => viewAfter(jobs.cancel(word, request)),
+    pause: (word, request) => viewAfter(jobs.pause(word, request)),
+    resume: (word, request) => viewAfter(jobs.resume(word, request)),
     async start(input, { owner = LOCAL_OWNER, id, parent } = {}) {
       const { conflicts, agent, model, name, ...request } = parseRequest(StartMerge, input, "a merge");
       const found: Session[] = [];
@@ -45,17 +45,17 @@ export function createLocalMerges(options: LocalMergesOptions): MergeVerbs {
       if (name !== undefined)
         await (await options.claimName(parseRequest(ChosenName, name, "a session name"), { owner }))[Symbol.asyncDispose]();
       const ids = found.map((session) => session.id);
-      const mergeId = await things.start({
+      const mergeId = await jobs.start({
         title: `merge of ${ids.join(", ")}`,
         owner,
         ...defined({ id, parent }),
         events: [{ type: "merge.begun", data: { sessions: ids, conflicts, agent, model: model ?? null, name: name ?? null } }],
       });
-      return await toMergeView(mergeId, things);
+      return await toMergeView(mergeId, jobs);
     },
     async resolve(word, request, { by }) {
       const { take, agent } = parseRequest(ResolveMerge, request, "a resolution");
-      const job = await things.say(word, ({ state, facts }) => {
+      const job = await jobs.say(word, ({ state, facts }) => {
         const { conflict, underWay } = state;
         if (facts.finish !== null || conflict === null || conflict.to !== "person" || conflict.candidate === null || underWay !== null)
           throw new CaissonError("conflict", `the merge ${facts.id} is not waiting for a resolution`, {
@@ -71,15 +71,15 @@ export function createLocalMerges(options: LocalMergesOptions): MergeVerbs {
             });
         return [{ type: "merge.answered", data: { by, take, agent } }];
       });
-      things.drive(job.id);
-      return await toMergeView(job.id, things);
+      jobs.drive(job.id);
+      return await toMergeView(job.id, jobs);
     },
   };
 }
 
-async function toMergeView(word: string, things: LocalMergesOptions["things"]): Promise<MergeView> {
-  const view: JobView = await things.get(word);
-  const { state } = await things.fold(view.id);
+async function toMergeView(word: string, jobs: LocalMergesOptions["jobs"]): Promise<MergeView> {
+  const view: JobView = await jobs.get(word);
+  const { state } = await jobs.fold(view.id);
   const { conflict } = state;
   return {
     ...view,

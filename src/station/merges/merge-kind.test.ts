@@ -72,7 +72,7 @@ function world({ refusals = 0, offerFails = false } = {}) {
 }
 
 interface Process extends AsyncDisposable {
-  things: Jobs<MergeState, NewMergeEvent>;
+  jobs: Jobs<MergeState, NewMergeEvent>;
   defects: unknown[];
   /** Resolves at the first defect, such as a crash. */
   died: Promise<void>;
@@ -92,7 +92,7 @@ function process(
   };
   const driver = createTestDriver({ log, kinds: [kind], pid, crashpoint, onDefect, ...(deadOwners && { gone: deadOwners }) });
   return {
-    things: createJobs(kind, { log, driver, crashpoint: noCrash }),
+    jobs: createJobs(kind, { log, driver, crashpoint: noCrash }),
     defects,
     died,
     [Symbol.asyncDispose]: () => driver[Symbol.asyncDispose](),
@@ -108,8 +108,8 @@ const newMerge = (conflicts: "agent" | "ask" | "stop", sessions = ["one", "two",
 test("merges compatible sessions first, the rest by an agent, and keeps the result", async () => {
   const { work, sessions, runs } = world();
   await using here = process(createMemoryLog(), work, { pid: 1 });
-  await here.things.start(newMerge("agent"));
-  expect(await here.things.wait(ID)).toMatchObject({ finish: "completed", text: "all" });
+  await here.jobs.start(newMerge("agent"));
+  expect(await here.jobs.wait(ID)).toMatchObject({ finish: "completed", text: "all" });
   expect([...sessions.keys()].sort()).toEqual(["all", "one", "three", "two"]);
   expect(sessions.get("all")).toEqual(["one", "two", "three"]);
   expect(runs.size).toBe(1);
@@ -118,15 +118,15 @@ test("merges compatible sessions first, the rest by an agent, and keeps the resu
 test("asks a person after three attempts by an agent, until it is resolved", async () => {
   const { work, sessions, runs } = world({ refusals: 4 });
   await using here = process(createMemoryLog(), work, { pid: 1 });
-  const { things } = here;
-  await things.start(newMerge("agent"));
-  const waiting = await things.wait(ID, { orPerson: true });
+  const { jobs } = here;
+  await jobs.start(newMerge("agent"));
+  const waiting = await jobs.wait(ID, { orPerson: true });
   expect(waiting.waits?.person).toContain("Conflict markers are left.");
   expect(runs.size).toBe(3);
   const answer = async () => {
-    await things.say(ID, () => [{ type: "merge.answered", data: { by: "me", take: [], agent: false } }]);
-    things.drive(ID);
-    return await things.wait(ID, { orPerson: true });
+    await jobs.say(ID, () => [{ type: "merge.answered", data: { by: "me", take: [], agent: false } }]);
+    jobs.drive(ID);
+    return await jobs.wait(ID, { orPerson: true });
   };
   expect((await answer()).waits?.person).toContain("a.txt");
   expect(await answer()).toMatchObject({ finish: "completed" });
@@ -136,23 +136,23 @@ test("asks a person after three attempts by an agent, until it is resolved", asy
 test("asks a person at once if no agent can be started", async () => {
   const { work, runs } = world({ offerFails: true });
   await using here = process(createMemoryLog(), work, { pid: 1 });
-  await here.things.start(newMerge("agent"));
-  expect((await here.things.wait(ID, { orPerson: true })).waits?.person).toContain("No key of the model");
+  await here.jobs.start(newMerge("agent"));
+  expect((await here.jobs.wait(ID, { orPerson: true })).waits?.person).toContain("No key of the model");
   expect(runs.size).toBe(0);
 });
 
 test("removes its sessions if it stops at a conflict or is cancelled", async () => {
   const { work, sessions } = world();
   await using here = process(createMemoryLog(), work, { pid: 1 });
-  await here.things.start(newMerge("stop"));
-  expect(await here.things.wait(ID)).toMatchObject({ finish: "failed", text: expect.stringContaining('"a.txt"') });
+  await here.jobs.start(newMerge("stop"));
+  expect(await here.jobs.wait(ID)).toMatchObject({ finish: "failed", text: expect.stringContaining('"a.txt"') });
   expect([...sessions.keys()]).toEqual(["one", "two", "three"]);
   const other = world();
   await using there = process(createMemoryLog(), other.work, { pid: 1 });
-  await there.things.start(newMerge("ask"));
-  await there.things.wait(ID, { orPerson: true });
-  await there.things.cancel(ID, { by: "me" });
-  expect(await there.things.wait(ID)).toMatchObject({ finish: "cancelled" });
+  await there.jobs.start(newMerge("ask"));
+  await there.jobs.wait(ID, { orPerson: true });
+  await there.jobs.cancel(ID, { by: "me" });
+  expect(await there.jobs.wait(ID)).toMatchObject({ finish: "cancelled" });
   expect([...other.sessions.keys()]).toEqual(["one", "two", "three"]);
 });
 
@@ -166,16 +166,16 @@ async function crashed(nth: number): Promise<boolean> {
   const crashpoint = crashAt(nth);
   {
     await using first = process(log, work, { pid: 1, crashpoint });
-    await first.things.start(newMerge("agent"));
+    await first.jobs.start(newMerge("agent"));
     const over = new AbortController();
-    const ended = first.things.wait(ID, { signal: over.signal }).catch(() => undefined);
+    const ended = first.jobs.wait(ID, { signal: over.signal }).catch(() => undefined);
     await Promise.race([ended, first.died]);
     over.abort();
     await ended;
   }
   await using second = process(log, work, { pid: 2, gone: new Set([ownerOf(1)]) });
-  second.things.drive(ID);
-  expect(await second.things.wait(ID)).toMatchObject({ finish: "completed" });
+  second.jobs.drive(ID);
+  expect(await second.jobs.wait(ID)).toMatchObject({ finish: "completed" });
   expect(sessions.get("all"), `dead at point ${nth}`).toEqual(["one", "two", "three"]);
   expect([...sessions.keys()].sort()).toEqual(["all", "one", "three", "two"]);
   // An attempt's run is found again, not started twice.

@@ -37,7 +37,7 @@ export type ClaimName = (name: string, claimed: Claimed) => Promise<AsyncDisposa
 export async function claimName(name: string, options: ClaimOptions & Claimed): Promise<AsyncDisposable> {
   const { log, holder, holderGone, owner } = options;
   const stream = owner === LOCAL_OWNER ? `name/${name}` : `name/${owner}/${name}`;
-  const held = await holdLease(log, stream, { holder: holder, holderGone, ttlMs: CLAIM_MS });
+  const held = await holdLease(log, stream, { holder, holderGone, ttlMs: CLAIM_MS });
   if (held === null) throw new CaissonError("conflict", `another process is claiming the name ${name}`);
   try {
     await refuseTaken(name, options);

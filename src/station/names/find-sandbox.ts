@@ -50,7 +50,7 @@ export async function sandboxesNamed(
   { owner }: { owner?: string } = {},
 ): Promise<{ id: SandboxId; name: string }[]> {
   const { records } = await store.list();
-  const isAsked = ({ spec: config }: SandboxRecord) =>
+  const isNamed = ({ spec: config }: SandboxRecord) =>
     config.name === name && (owner === undefined || (config.owner ?? LOCAL_OWNER) === owner);
-  return records.filter((record) => isAsked(record) && !isOrphan(record)).map(({ id }) => ({ id, name }));
+  return records.filter((record) => isNamed(record) && !isOrphan(record)).map(({ id }) => ({ id, name }));
 }

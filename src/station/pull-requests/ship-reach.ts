@@ -61,7 +61,7 @@ async function tokenFor(
   if (config === undefined) throw new CaissonError("not_found", `the station has no secret ${name}`, { hint });
   const file = fileOfSecret(config);
   if (file === null) throw new CaissonError("unsupported", `the secret ${name} is not stored in the station itself`, { hint });
-  // Without TLS, we send the token only if the request allows private addresses; the sender then accepts no other
+  // Without TLS, we send the token only for a ship that allows private addresses; the sender then accepts no other
   // address.
   const why = tokenRefusal(config, { method, url: to }, { allowClear: allowPrivate });
   if (why !== null) throw new CaissonError("denied", `the secret ${name} must not be sent to ${to.host}: ${why}`, { hint });

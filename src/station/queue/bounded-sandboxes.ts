@@ -29,7 +29,7 @@ export function boundedSandboxes(
     const { bounds, ...rest } = await roomIn(await queue());
     checkMemory(memoryBytes, bounds);
     const needs = { ...roomFor(memoryBytes), owner, promisedBytes: promisedTo(memoryBytes) };
-    const takenRoom = [...coming].reduce<Room>((sum, each) => addRooms(sum, each), rest.taken);
+    const takenRoom = [...coming].reduce<Room>((sum, each) => sumOfRooms(sum, each), rest.taken);
     const lacks = lacking(needs, { taken: takenRoom, bounds });
     if (lacks !== null) throw noRoomForSandbox(lacks, bounds);
     const ownComing = [...coming].filter((each) => each.owner === owner);
@@ -63,4 +63,4 @@ async function roomIn(queue: BoundingQueue) {
   return { taken: await queue.taken(), bounds: queue.bounds };
 }
 
-const addRooms = (a: Room, b: Room): Room => ({ sandboxes: a.sandboxes + b.sandboxes, memoryBytes: a.memoryBytes + b.memoryBytes });
+const sumOfRooms = (a: Room, b: Room): Room => ({ sandboxes: a.sandboxes + b.sandboxes, memoryBytes: a.memoryBytes + b.memoryBytes });

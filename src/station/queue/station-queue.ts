@@ -29,8 +29,8 @@ export function createStationQueue(
     notice: RunQueueOptions["notice"] | undefined;
   },
 ): StationQueue {
-  const { holder: owner, notice = () => {}, drives } = options;
-  const isNeighbour = (other: string) => other !== owner && (jsonOrNull(other) as { host?: unknown } | null)?.host === hostname();
+  const { holder, notice = () => {}, drives } = options;
+  const isNeighbour = (other: string) => other !== holder && (jsonOrNull(other) as { host?: unknown } | null)?.host === hostname();
   let queue: RunQueue | null = null;
   return {
     queue: () => queue,

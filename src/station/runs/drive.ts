@@ -80,15 +80,22 @@ export interface DriveOptions extends RunsOptions {
 
 /** Acquires the run's lease and drives the run to its end; see `Runs.drive`. */
 export async function driveOwned(run: string, options: DriveOptions): Promise<RunState> {
-  const { log, holder: owner } = options;
+  const { log, holder } = options;
   if ((await headOfRun(log, run)).facts.status === "ended") return (await foldRun(log, run)).state;
-  await using ownership = await acquireRun(run, { log, holder: owner, holderGone: (other) => isHolderGone(options, other) });
+  await using ownership = await acquireRun(run, { log, holder, holderGone: (other) => isHolderGone(options, other) });
   const signal = AbortSignal.any([options.signal, ownership.lost]);
   await using journal = await openJournal({ log, run, lease: () => ownership.lease, crashpoint: options.crashpoint, signal });
   // Another process may have ended it before we had the lease.
   if (journal.state.status === "ended") return journal.state;
   const { pid } = options.identity;
-  const claim = { owner, epoch: ownership.lease.epoch, pid, host: hostname(), measured: true, ...defined({ driver: options.driver }) };
+  const claim = {
+    owner: holder,
+    epoch: ownership.lease.epoch,
+    pid,
+    host: hostname(),
+    measured: true,
+    ...defined({ driver: options.driver }),
+  };
   await journal.append([{ type: "run.claimed", data: claim }]);
   if (journal.state.stopRequested !== null) await endStopped(journal, { ...options, signal });
   else if (!(await options.sessions.has(journal.state.session))) await endWithoutSession(journal, options);

@@ -19,8 +19,8 @@ test("only one process at a time removes the remains of a run", async () => {
   const sessions = createSessionStore({ ...places, log, identity, alive: () => true });
   const removalStart = Promise.withResolvers<void>();
   const removed = Promise.withResolvers<void>();
-  const finish = (owner: string, removeRemains: () => Promise<void>) =>
-    finishRuns({ log, sessions, places, holder: owner, holderGone: () => false, removeRemains, runtimes: [runtime] });
+  const finish = (holder: string, removeRemains: () => Promise<void>) =>
+    finishRuns({ log, sessions, places, holder, holderGone: () => false, removeRemains, runtimes: [runtime] });
 
   const first = finish("one", async () => {
     removalStart.resolve();

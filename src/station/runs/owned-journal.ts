@@ -1,6 +1,6 @@
 import { EventEmitter, once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Journal, letGoError } from "../../agent/journal.ts";
+import { type Journal, releasedError } from "../../agent/journal.ts";
 import { applyEvent, emptyRunState, type RunState } from "../../agent/run-state.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import { makeEvent, readEvent } from "../../contract/event/event-family.ts";
@@ -88,16 +88,16 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
   const folded = await foldRun(log, run);
   const { state } = folded;
   let { seq } = folded;
-  let foreignCount = 0;
+  let unownedCount = 0;
   let tail: Promise<void> = Promise.resolve();
   const measure = createStopwatch(state);
-  const foreign = new EventEmitter().setMaxListeners(0);
+  const unownedEvents = new EventEmitter().setMaxListeners(0);
   const watching = new AbortController();
 
   const takeIn = async () => {
     const after = (event: RunEvent) => {
-      foreignCount += 1;
-      foreign.emit("event", event);
+      unownedCount += 1;
+      unownedEvents.emit("event", event);
     };
     // Time counts up to the event that pauses the run, not beyond.
     seq = await foldFrom(log, run, { state, seq }, { before: measure, after });
@@ -124,11 +124,11 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
   };
   const write = async (events: readonly NewRunEvent[], ifHeard?: number) => {
     const stored = events.map((event) => makeEvent(runEvents, event));
-    if (options.signal.aborted) throw letGoError(options.signal, run);
+    if (options.signal.aborted) throw releasedError(options.signal, run);
     for (const event of events) crashpoint(`${event.type}:before`);
     for (let races = 0; ; races++) {
-      if (ifHeard !== undefined && ifHeard !== foreignCount) {
-        throw new CaissonError("conflict", `other events were appended to ${run} in the meantime`, { details: { heard: foreignCount } });
+      if (ifHeard !== undefined && ifHeard !== unownedCount) {
+        throw new CaissonError("conflict", `other events were appended to ${run} in the meantime`, { details: { heard: unownedCount } });
       }
       try {
         seq = (await log.append(stream, stored, { expectedSeq: seq, lease: options.lease(), signal: options.signal })).lastSeq;
@@ -153,7 +153,7 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
   return {
     state,
     lease: options.lease,
-    heard: () => foreignCount,
+    heard: () => unownedCount,
     append: (events, { ifHeard } = {}) => inTurn(() => appendNow(events, ifHeard)),
     note(newEvents) {
       const events = withWorkedTime(newEvents, measure());
@@ -164,14 +164,14 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
     },
     async changed(signal) {
       try {
-        await once(foreign, "event", { signal });
+        await once(unownedEvents, "event", { signal });
       } catch (error) {
         throw new CaissonError("cancelled", `waiting for ${run} was cancelled`, { cause: error });
       }
     },
     onForeign(listener) {
-      foreign.on("event", listener);
-      return () => foreign.off("event", listener);
+      unownedEvents.on("event", listener);
+      return () => unownedEvents.off("event", listener);
     },
     async [Symbol.asyncDispose]() {
       watching.abort();

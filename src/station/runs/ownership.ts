@@ -14,9 +14,9 @@ export async function acquireRun(
   const stream = runStream(run);
   const held = await holdLease(options.log, stream, { holder: options.holder, ttlMs: LEASE_TTL_MS, holderGone: options.holderGone });
   if (held) return held;
-  const owner = (await options.log.holder(stream))?.holder ?? "unknown";
-  throw new CaissonError("conflict", `the run ${run} is driven by another process (${owner})`, {
+  const holder = (await options.log.holder(stream))?.holder ?? "unknown";
+  throw new CaissonError("conflict", `the run ${run} is driven by another process (${holder})`, {
     hint: `Watch it with \`caisson attach ${run}\`.`,
-    details: { owner },
+    details: { owner: holder },
   });
 }

@@ -44,7 +44,7 @@ export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_
 export async function reopenRun(run: string, request: ReopenRun, options: RunsOptions & { holder: string }): Promise<number> {
   const { log, sessions, crashpoint } = options;
   checkReopenable(run, (await headOfRun(log, run)).facts, request);
-  await using held = await whenPutAway(run, options);
+  await using held = await acquireWhenStored(run, options);
   const { state, seq } = await foldRun(log, run);
   checkReopenable(run, state, request);
   // Its last driver may have died before it stored everything.
@@ -56,7 +56,7 @@ export async function reopenRun(run: string, request: ReopenRun, options: RunsOp
   }
   await sessions.checkFree(state.session);
   await using name = await keptName(state, options);
-  const events = reopening(state, request, { isUndone: await isLastTurnUndone(state, options), lostName: name?.lost });
+  const events = reopenEvents(state, request, { isUndone: await isLastTurnUndone(state, options), lostName: name?.lost });
   const at = new Date().toISOString();
   for (const event of events) applyEvent(state, makeEvent(runEvents, event, at));
   checkBounds(run, state);
@@ -92,7 +92,7 @@ function checkReopenable(run: string, facts: RunFacts, { text }: ReopenRun): voi
 }
 
 /** Acquires the run's lease once its last driver has stored the run's files. */
-async function whenPutAway(run: string, options: RunsOptions & { holder: string }): Promise<HeldLease> {
+async function acquireWhenStored(run: string, options: RunsOptions & { holder: string }): Promise<HeldLease> {
   const holderGone = (other: string) => isHolderGone(options, other);
   for (const startMs = performance.now(); ; await delay(FINISH_POLL_MS)) {
     try {
@@ -145,16 +145,16 @@ interface KeptName extends AsyncDisposable {
   lost: string | undefined;
 }
 
-function reopening(
+function reopenEvents(
   state: RunState,
   { text, budgets, queuedFor, ...about }: ReopenRun,
   { isUndone, lostName }: { isUndone: boolean; lostName: string | undefined },
 ): NewRunEvent[] {
-  const continues = text === undefined ? "It continues now." : "A new message continues it.";
+  const continuation = text === undefined ? "It continues now." : "A new message continues it.";
   const files = isUndone
     ? "The user undid the file changes of your last turn: the workspace is as it was before that turn."
     : "The workspace files are as you left them.";
-  const note = `This run had ended (${state.finish}). ${continues} ${files} The sandbox is new: programs that ran in the old one, and anything installed or written outside the workspace, may be gone.`;
+  const note = `This run had ended (${state.finish}). ${continuation} ${files} The sandbox is new: programs that ran in the old one, and anything installed or written outside the workspace, may be gone.`;
   return [
     { type: "run.reopened", data: { ...about, budgets: budgets(state), ...defined({ lostName }) } },
     ...(queuedFor === undefined

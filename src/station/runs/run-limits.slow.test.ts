@@ -27,7 +27,7 @@ describe("budgets", () => {
     expect((await again).ended?.reason).toBe("budget");
   });
 
-  test("include time, which interrupts whatever takes too long", async () => {
+  test("include time, and interrupt a call that takes too long", async () => {
     await using station = await createTestStation({ script: { turns: [{ say: "one two three four five", pauseMs: 10_000 }] } });
     const { state } = await station.finish({ definition: { harness: { timeoutMs: 1000, onBudget: "stop" } } });
     expect(state.ended?.reason).toBe("timeout");

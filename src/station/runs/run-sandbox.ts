@@ -14,7 +14,7 @@ import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import { settleFolder } from "../../workspace/apply-recovery.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
-import { guardRunConfig, runConfig } from "../sandboxes/run-config.ts";
+import { configOfRun, guardRunConfig } from "../sandboxes/run-config.ts";
 import { dropSnapshot } from "../sessions/stored-points.ts";
 import { RUN_LABEL, snapshotName } from "../vocabulary/station-names.ts";
 
@@ -110,15 +110,15 @@ export function createRunSandbox(options: RunSandboxOptions): RunSandbox {
     // Read again, because it may now contain what we saved from a dead sandbox.
     const { snapshot } = await options.sessions.get(options.session.id);
     const session = { ...options.session, snapshot };
-    const config = runConfig({ ...options, session, hasLayer: capabilities.workspaceLayer });
+    const config = configOfRun({ ...options, session, hasLayer: capabilities.workspaceLayer });
     for (const { path } of sharedFolders(config)) await settleFolder(path, options.places);
     const notice = options.notice ?? (() => {});
     const guarded = await guardRunConfig(config, { ...options, session, capabilities, notice });
     const sandbox = await options.runtime.create(guarded);
     options.crashpoint("sandbox.effect.after");
     const { snapshotGrainMs: grainMs } = options.runtime;
-    // Snapshots round times. Even in one, the agent's changes must differ in time from copied files; see
-    // compare-all.ts.
+    // A snapshot rounds file times down. We wait for the next grain, so that the agent's changes still differ in time
+    // from copied files in a snapshot; see compare-all.ts.
     if (grainMs !== undefined && snapshot === null) await delay(grainMs - (Date.now() % grainMs));
     const files = died ?? (await filesOfDeadSandbox(options.previous(), { ...options, session }));
     await options.onReady(sandbox, files === undefined ? { why: "start" } : { why: "lost", files });

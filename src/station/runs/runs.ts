@@ -96,8 +96,8 @@ export function createRuns(options: RunsOptions): Runs {
   const { log } = options;
   const holder = JSON.stringify(options.identity);
   const driverOf = async (run: string): Promise<string | null> => {
-    const holder = await log.holder(runStream(run));
-    return holder && !isHolderGone(options, holder.holder) ? holder.holder : null;
+    const lease = await log.holder(runStream(run));
+    return lease && !isHolderGone(options, lease.holder) ? lease.holder : null;
   };
 
   const runs: Runs = {

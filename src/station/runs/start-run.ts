@@ -163,7 +163,7 @@ async function definitionOf(
  * Returns the request's agent, with the sub-agents from the caller's files, for a remote station. The station looks up
  * the named secrets, unless `nameable` is given. Throws the same errors as starting the run.
  */
-export async function agentAsked(
+export async function loadRequestedAgent(
   request: StartRun,
   options: Pick<StartRunOptions, "agents" | "defaultModel"> & { nameable: Readonly<Record<string, SecretConfig>> | null },
 ): Promise<AgentDefinition> {
@@ -193,11 +193,11 @@ function overriddenSettings(
     model: model ?? defaultModel,
   };
   const names = Object.keys(secrets).flatMap((name) => [`sandbox.secrets.${name}`, `sandbox.secretNames.${name}`]);
-  return new Set([...fieldsGiven(settings), ...Object.keys(defined(overrides)), ...names]);
+  return new Set([...overriddenFields(settings), ...Object.keys(defined(overrides)), ...names]);
 }
 
 /** Returns the overridden sandbox fields. In fields whose entries are merged, the file's other entries still count. */
-function fieldsGiven(settings: StartRun["settings"]): string[] {
+function overriddenFields(settings: StartRun["settings"]): string[] {
   return Object.entries(sandboxSettings(settings)).flatMap(([name, value]: [string, unknown]) => {
     if (value === undefined || (Array.isArray(value) && value.length === 0)) return [];
     if (fieldOptions[name as SandboxField].merge !== "entries") return [`sandbox.${name}`];

@@ -9,7 +9,7 @@ import { findCredentialFiles } from "../../workspace/credential-files.ts";
 import { guardedPaths } from "../../workspace/guarded-paths.ts";
 import { type KnownPlaces, whyWrongPlace } from "../../workspace/wrong-place.ts";
 
-const NAMES_TOLD = 5;
+const NAMES_MAX = 5;
 const HIDDEN_MAX = 512;
 
 type PathAbility = Pick<Capabilities, "paths" | "isolation" | "reasons">;
@@ -58,7 +58,7 @@ async function hiddenIn(
   if (found.length === 0) return [];
   const paths = found.map((path) => `${target}/${path}`);
   const displayPaths = target === WORKSPACE ? found : paths;
-  const names = `${displayPaths.slice(0, NAMES_TOLD).join(", ")}${displayPaths.length > NAMES_TOLD ? ", …" : ""}`;
+  const names = `${displayPaths.slice(0, NAMES_MAX).join(", ")}${displayPaths.length > NAMES_MAX ? ", …" : ""}`;
   const what = paths.length === 1 ? "1 file that looks like a credential is" : `${paths.length} files that look like credentials are`;
   if (!capabilities.paths) {
     if (rules.hide.length > 0) throw unsupportedError("hide files", { capabilities, without: "Omit --hide." });

@@ -10,7 +10,7 @@ import { RUN_LABEL } from "../vocabulary/station-names.ts";
 import { checkedMounts, guardWritable, hideCredentials } from "./guard-workspace.ts";
 
 /** Returns the configuration of a run's sandbox. */
-export function runConfig(options: {
+export function configOfRun(options: {
   run: string;
   /** Used instead of the run label. */
   labels?: Readonly<Record<string, string>>;

@@ -10,7 +10,7 @@ import type { SandboxVerbs } from "../../verbs/sandboxes.ts";
 import { findSandbox } from "../names/find-sandbox.ts";
 import { pageOf } from "../pages.ts";
 import type { SandboxChange } from "./local-sandboxes.ts";
-import { isAskedFor } from "./matches-filter.ts";
+import { matchesFilter } from "./matches-filter.ts";
 import { type RemoveContext, removeSandbox } from "./remove-sandbox.ts";
 import { findSnapshot, keepSnapshot, listSnapshots } from "./snapshots.ts";
 
@@ -73,7 +73,7 @@ async function listSandboxes(request: ListSandboxes, { store, infoOf }: Pick<Rec
 function passes(info: SandboxInfo, query: ListSandboxes): boolean {
   const { state, label = [] } = query;
   return (
-    isAskedFor(info, query) && (state === undefined || state.includes(info.state)) && label.every((each) => hasLabel(info.labels, each))
+    matchesFilter(info, query) && (state === undefined || state.includes(info.state)) && label.every((each) => hasLabel(info.labels, each))
   );
 }
 

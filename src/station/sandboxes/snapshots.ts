@@ -7,7 +7,7 @@ import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { isIdPrefix, oneOf } from "../names/one-of.ts";
 import { pageOf } from "../pages.ts";
-import { isAskedFor } from "./matches-filter.ts";
+import { matchesFilter } from "./matches-filter.ts";
 
 interface FoundSnapshot {
   snapshot: SnapshotView;
@@ -34,7 +34,7 @@ export async function listSnapshots(request: ListSnapshots, runtimes: readonly R
   const { sandbox, cursor, limit } = query;
   const passing = (await everySnapshot(runtimes))
     .map(({ snapshot }) => snapshot)
-    .filter((snapshot) => isAskedFor(snapshot, query) && (sandbox === undefined || snapshot.sandbox === sandbox));
+    .filter((snapshot) => matchesFilter(snapshot, query) && (sandbox === undefined || snapshot.sandbox === sandbox));
   const endOf = ({ createdAt, id }: SnapshotView) => [createdAt, id] as const;
   const { items, next } = pageOf(passing, { what: "snapshots", endOf, newestFirst: false, cursor, limit });
   return { snapshots: items, next };

@@ -34,8 +34,8 @@ export function namedSecrets(names: readonly string[], nameable: Secrets): Recor
 }
 
 /**
- * Adds to a complete definition, including its sub-agents, the secrets that it names but does not contain. Secrets in
- * the request take precedence. Throws `not_found`.
+ * Adds the secrets that a complete definition and its sub-agents name but do not contain. Secrets in the request take
+ * precedence. Throws `not_found`.
  */
 export function withNamedSecrets(
   agent: AgentDefinition,

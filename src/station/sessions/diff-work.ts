@@ -22,8 +22,9 @@ export async function* patchWork(
 ): AsyncGenerator<DiffPiece, void, void> {
   const { paths } = ignoring;
   const { changes, leftOut, ignored } = await (await work()).changes(ignoring);
-  for (const change of filterChanges(changes, paths)) yield { kind: "file", file: fileOf(change) } satisfies DiffPiece;
-  for (const bytes of renderSections(filterChanges(changes, paths), { brief })) {
+  const filtered = filterChanges(changes, paths);
+  for (const change of filtered) yield { kind: "file", file: fileOf(change) } satisfies DiffPiece;
+  for (const bytes of renderSections(filtered, { brief })) {
     yield { kind: "patch", bytes } satisfies DiffPiece;
     await breathe();
     if (signal?.aborted) throw new CaissonError("cancelled", "the diff was cancelled");

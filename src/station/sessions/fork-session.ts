@@ -13,7 +13,7 @@ import { snapshotName } from "../vocabulary/station-names.ts";
 import { createSession, type SessionCreation } from "./create-session.ts";
 import type { ChangesOptions } from "./session-changes.ts";
 import { filesAfter, type PointFiles, type StepFilesOptions } from "./step-files.ts";
-import { viewConfig } from "./view-config.ts";
+import { configOfView } from "./view-config.ts";
 
 /** The most that a fork may copy. If a session changed more than this, forking it is probably a mistake. */
 const FORK_BYTES_MAX = 16 * 1024 * 1024 * 1024;
@@ -110,7 +110,7 @@ async function copySnapshot(id: string | null, to: Session, options: { sessions:
   if (id === null) return;
   const { sessions, runtime } = options;
   const seen = { ...to, snapshot: { id, runtime: runtime.name } };
-  await using sandbox = await runtime.create(await viewConfig(seen, options));
+  await using sandbox = await runtime.create(await configOfView(seen, options));
   const snapshot = await sandbox.snapshot({ name: snapshotName(to.id) });
   await sessions.update(to.id, { snapshot: { id: snapshot, runtime: runtime.name } });
 }

@@ -8,14 +8,14 @@ import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { PointFiles } from "./step-files.ts";
 import { COPY_BYTES_MAX } from "./stored-points.ts";
-import { type MakeViewConfig, viewConfig } from "./view-config.ts";
+import { configOfView, type MakeViewConfig } from "./view-config.ts";
 
 /** The subfolder of a session with layers copied from stored points, each for one view. */
 const VIEWS = "views";
 /** A view older than this belongs to a dead process. */
 const VIEW_AGE_MS_MAX = 60 * 60_000;
 
-/** The session as of that time, and a store that finds its files for this view. */
+/** The session as of a point, and a store that finds its files for this view. */
 export interface PointView {
   session: Session;
   sessions: SessionStore;
@@ -31,7 +31,7 @@ export async function withPointView<Result>(
   options: { sessions: SessionStore; runtime: Runtime; makeConfig?: MakeViewConfig },
   work: (sandbox: Sandbox, seen: PointView) => Promise<Result>,
 ): Promise<Result> {
-  const { sessions, runtime, makeConfig = viewConfig } = options;
+  const { sessions, runtime, makeConfig = configOfView } = options;
   if (files.kind === "snapshot") {
     const then = { ...session, snapshot: files.id === null ? null : { id: files.id, runtime: runtime.name } };
     await using sandbox = await runtime.create(await makeConfig(then, options));

@@ -15,7 +15,7 @@ import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import { withPointView } from "./point-view.ts";
 import type { PointFiles } from "./step-files.ts";
-import { type MakeViewConfig, viewConfig } from "./view-config.ts";
+import { configOfView, type MakeViewConfig } from "./view-config.ts";
 
 /** How long a view waits for another view that holds the layer. */
 const VIEW_WAIT_MS_MAX = 20_000;
@@ -97,7 +97,7 @@ export async function withSandbox<Result>(
   options: Pick<ChangesOptions, "sessions"> & { runtime: Runtime; makeConfig?: MakeViewConfig },
   work: (sandbox: Sandbox, session: Session) => Promise<Result>,
 ): Promise<Result> {
-  const { runtime, sessions, makeConfig = viewConfig } = options;
+  const { runtime, sessions, makeConfig = configOfView } = options;
   const deadline = Date.now() + VIEW_WAIT_MS_MAX;
   let firstDeathAt: number | null = null;
   for (;;) {

@@ -3,7 +3,7 @@ import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import type { Session } from "../../contract/session/session.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
-import { guardRunConfig, runConfig } from "../sandboxes/run-config.ts";
+import { configOfRun, guardRunConfig } from "../sandboxes/run-config.ts";
 
 export interface ViewOptions {
   runtime: Runtime;
@@ -16,11 +16,11 @@ export interface ViewOptions {
 export type MakeViewConfig = (session: Session, options: ViewOptions) => Promise<SandboxConfig>;
 
 /** Shares the user's folder without hiding anything, because we compare files with it. */
-export async function viewConfig(session: Session, { runtime, sessions, asBegun = false }: ViewOptions): Promise<SandboxConfig> {
+export async function configOfView(session: Session, { runtime, sessions, asBegun = false }: ViewOptions): Promise<SandboxConfig> {
   const hasLayer = !asBegun && (await runtime.capabilities()).workspaceLayer;
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });
   return SandboxConfig.parse({
-    ...runConfig({ run: "", definition, session: asBegun ? { ...session, snapshot: null } : session, sessions, hasLayer }),
+    ...configOfRun({ run: "", definition, session: asBegun ? { ...session, snapshot: null } : session, sessions, hasLayer }),
     keep: false,
     labels: { viewer: session.id },
   });
@@ -31,5 +31,5 @@ export async function guardViewConfig(session: Session, options: ViewOptions & {
   const capabilities = await options.runtime.capabilities();
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });
   const places = { home: "", stateDir: options.stateDir };
-  return guardRunConfig(await viewConfig(session, options), { definition, session, places, capabilities, notice: () => {} });
+  return guardRunConfig(await configOfView(session, options), { definition, session, places, capabilities, notice: () => {} });
 }

@@ -39,13 +39,13 @@ export function decideSpec(state: SpecState, { now, cancelledBy = null }: { now:
     if (current === undefined || current.isStale) return [nextAttempt(state, phase, now)];
     if (!isApproved(state, phase)) return [{ kind: "ask", phase: phase as GatePhase, version: current.version }];
   }
-  return state.until === "sync" ? [conclude("planned", "the plan is written and approved")] : build(state);
+  return state.until === "sync" ? [concludeMove("planned", "the plan is written and approved")] : build(state);
 }
 
 /** Ends work in progress first. */
 function cancel(state: SpecState, by: string): SpecMove[] {
   const open = openMoves(state);
-  return open.length > 0 ? open : [conclude("cancelled", `cancelled by ${by}`)];
+  return open.length > 0 ? open : [concludeMove("cancelled", `cancelled by ${by}`)];
 }
 
 /** Returns a move for everything that was started and has no outcome. */
@@ -72,7 +72,7 @@ function nextAttempt(state: SpecState, phase: WrittenPhase, now: string): SpecMo
   const own = state.attempts.filter((each) => each.phase === phase);
   const last = own.at(-1);
   const inRound = state.round[phase] ?? 0;
-  if (inRound >= evaluators[phase].attempts) return conclude("failed", failedPhase(phase, last));
+  if (inRound >= evaluators[phase].attempts) return concludeMove("failed", failedPhase(phase, last));
   if (inRound > 0 && last?.retryAt != null && last.retryAt > now) return { kind: "sleep", until: last.retryAt };
   const attempt = own.length + 1;
   return { kind: "startPhase", phase, attempt, key: `${state.spec}/${phase}/${attempt}`, feedback: state.feedback[phase] ?? [] };
@@ -99,7 +99,7 @@ function build(state: SpecState): SpecMove[] {
     if ("move" in merged) return [merged.move];
     base = merged.session;
   }
-  return [conclude("done", "all tasks are done", base)];
+  return [concludeMove("done", "all tasks are done", base)];
 }
 
 /** Returns the moves of a wave; empty once all its tasks are done. */
@@ -107,7 +107,7 @@ function doWave(state: SpecState, { tasks, base }: { tasks: readonly SpecTask[];
   const states = new Map(state.tasks.map((each) => [each.task, each]));
   const failed = tasks.filter(({ id }) => (states.get(id)?.finish ?? "done") !== "done");
   const moves = openMoves(state);
-  if (failed.length > 0) return moves.length > 0 ? moves : [conclude("failed", failedTasks(failed, states))];
+  if (failed.length > 0) return moves.length > 0 ? moves : [concludeMove("failed", failedTasks(failed, states))];
   const room = state.parallel - moves.length;
   const waiting = tasks.filter(({ id }) => !states.has(id)).slice(0, Math.max(0, room));
   for (const [index, task] of waiting.entries()) {
@@ -155,9 +155,11 @@ function mergedOf(state: SpecState, sessions: string[]): { session: string } | {
   }
   if (merge.session === undefined)
     return { move: merge.merge === null ? { kind: "runMerge", merge } : { kind: "awaitMerge", merge, id: merge.merge } };
-  return merge.session === null ? { move: conclude("failed", `the tasks could not be merged: ${merge.text}`) } : { session: merge.session };
+  return merge.session === null
+    ? { move: concludeMove("failed", `the tasks could not be merged: ${merge.text}`) }
+    : { session: merge.session };
 }
 
-function conclude(outcome: Outcome, text: string, session: string | null = null): SpecMove {
+function concludeMove(outcome: Outcome, text: string, session: string | null = null): SpecMove {
   return { kind: "conclude", outcome, text: text.slice(0, 2000), session };
 }

@@ -36,7 +36,7 @@ const WORDS = { what: "spec", listedBy: "caisson spec ls" };
 const BEGIN_MS_MAX = 20_000;
 
 export interface LocalSpecsOptions {
-  things: Jobs<SpecState, NewSpecEvent>;
+  jobs: Jobs<SpecState, NewSpecEvent>;
   log: Log;
   runs: Pick<Station["runs"], "get">;
   claimName: ClaimName;
@@ -44,19 +44,19 @@ export interface LocalSpecsOptions {
 }
 
 export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
-  const { things, log } = options;
+  const { jobs, log } = options;
   const now = () => (options.now?.() ?? new Date()).toISOString();
   const find = (word: string) => findSpec(word, log);
-  const view = async (id: string): Promise<SpecView> => specView(await things.fold(id), now());
-  const say = async (word: string, make: (thing: Folded<SpecState>) => readonly (NewSpecEvent | NewJobEvent)[]): Promise<string> => {
+  const view = async (id: string): Promise<SpecView> => specView(await jobs.fold(id), now());
+  const say = async (word: string, make: (job: Folded<SpecState>) => readonly (NewSpecEvent | NewJobEvent)[]): Promise<string> => {
     const id = await find(word);
-    await things.say(id, make);
+    await jobs.say(id, make);
     return id;
   };
   const cancel: SpecVerbs["cancel"] = async (spec, { by }) => {
-    const id = await say(spec, (thing) => cancelEvents(thing, { by }));
-    things.drive(id);
-    await things.wait(id);
+    const id = await say(spec, (job) => cancelEvents(job, { by }));
+    jobs.drive(id);
+    await jobs.wait(id);
     return await view(id);
   };
   return {
@@ -66,24 +66,24 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
       await using _ = name === undefined ? null : await options.claimName(name, { owner });
       if (name !== undefined && (await specsNamed(name, log, owner)).length > 0) throw nameTaken(name);
       const data = { idea, source: source ?? null, gates, runs: asJson(runs), parallel, ...defined({ name }) };
-      return await view(await things.start({ title: idea, owner, events: [{ type: "spec.proposed", data }] }));
+      return await view(await jobs.start({ title: idea, owner, events: [{ type: "spec.proposed", data }] }));
     },
     get: async (spec) => await view(await find(spec)),
     async list(input = {}) {
       const { status, createdAfter, createdBefore, ...query } = parseRequest(ListSpecs, input, "a list of specs");
-      const isAny = status === undefined && createdAfter === undefined && createdBefore === undefined;
-      const isAsked = (facts: JobFacts) =>
+      const isUnfiltered = status === undefined && createdAfter === undefined && createdBefore === undefined;
+      const matchesFilter = (facts: JobFacts) =>
         (status === undefined || summaryOf({ ...facts, seq: 0, updatedAt: "" }).status === status) &&
         (createdAfter === undefined || Date.parse(facts.createdAt) >= Date.parse(createdAfter)) &&
         (createdBefore === undefined || Date.parse(facts.createdAt) < Date.parse(createdBefore));
-      const page = await things.list(defined(query), isAny ? undefined : isAsked);
+      const page = await jobs.list(defined(query), isUnfiltered ? undefined : matchesFilter);
       return { ...page, items: page.items.map(summaryOf) };
     },
     async execute(spec, input) {
       const request = parseRequest(ExecuteSpec, input, "to execute a spec");
-      const id = await say(spec, (thing) => executionEvents(thing, request));
-      things.drive(id);
-      return { spec: id, ...(await begunWith(id, options)) };
+      const id = await say(spec, (job) => executionEvents(job, request));
+      jobs.drive(id);
+      return { spec: id, ...(await awaitStart(id, options)) };
     },
     async decide(spec, input) {
       const request = parseRequest(DecideSpec, input, "a decision");
@@ -96,19 +96,19 @@ export function createLocalSpecs(options: LocalSpecsOptions): SpecVerbs {
     cancel,
     async wait(spec, { signal } = {}) {
       const id = await find(spec);
-      await things.wait(id, { orPerson: true, ...(signal && { signal }) });
+      await jobs.wait(id, { orPerson: true, ...(signal && { signal }) });
       return await view(id);
     },
     async *events(spec, eventOptions) {
-      yield* things.events(await find(spec), eventOptions) as AsyncIterable<NumberedSpecEvent>;
+      yield* jobs.events(await find(spec), eventOptions) as AsyncIterable<NumberedSpecEvent>;
     },
-    diff: async (spec, input = {}) => diffOf((await things.fold(await find(spec))).state, parseRequest(DiffSpec, input, "a diff")),
-    export: async (spec, input = {}) => exportOf((await things.fold(await find(spec))).state, parseRequest(ExportSpec, input, "an export")),
+    diff: async (spec, input = {}) => diffOf((await jobs.fold(await find(spec))).state, parseRequest(DiffSpec, input, "a diff")),
+    export: async (spec, input = {}) => exportOf((await jobs.fold(await find(spec))).state, parseRequest(ExportSpec, input, "an export")),
     async remove(spec) {
       const id = await find(spec);
       const removed = await view(id);
       if (removed.status === "draft") await cancel(id, { by: "its removal" });
-      await things.remove(id);
+      await jobs.remove(id);
       return removed;
     },
   };
@@ -144,8 +144,8 @@ function summaryOf(head: JobFacts & Pick<JobView, "seq" | "updatedAt">): SpecSum
  * Returns the run that the spec continues with, and its sandbox if it exists already. Null if a person has to decide
  * first.
  */
-async function begunWith(id: string, { things, runs }: LocalSpecsOptions): Promise<{ run: string | null; sandbox: string | null }> {
-  const first = await things.fold(id);
+async function awaitStart(id: string, { jobs, runs }: LocalSpecsOptions): Promise<{ run: string | null; sandbox: string | null }> {
+  const first = await jobs.fold(id);
   const findStart = async ({ state, facts }: Folded<SpecState>) => {
     const run = openAttempt(state)?.run ?? state.tasks.find(({ finish, run: own }) => finish === null && own !== null)?.run ?? null;
     if (run !== null) return { run, sandbox: (await runs.get(run)).sandbox?.id ?? null };
@@ -154,8 +154,8 @@ async function begunWith(id: string, { things, runs }: LocalSpecsOptions): Promi
   const already = await findStart(first);
   if (already !== null) return already;
   const signal = AbortSignal.timeout(BEGIN_MS_MAX);
-  for await (const _ of things.events(id, { fromSeq: first.seq + 1, follow: true, signal })) {
-    const result = await findStart(await things.fold(id));
+  for await (const _ of jobs.events(id, { fromSeq: first.seq + 1, follow: true, signal })) {
+    const result = await findStart(await jobs.fold(id));
     if (result !== null) return result;
   }
   return { run: null, sandbox: null };

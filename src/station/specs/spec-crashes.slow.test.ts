@@ -21,7 +21,7 @@ interface Way {
   answer: () => (task: string) => StandInResult;
   gates: ("requirements" | "design")[];
   /** Makes the next decision for a spec that waits for a person or has ended. Returns false if none is left. */
-  say(view: SpecView, to: Pick<SpecsRig, "specs" | "things">): Promise<boolean>;
+  say(view: SpecView, to: Pick<SpecsRig, "specs" | "jobs">): Promise<boolean>;
   /** The minimum number of crash points. */
   points: number;
 }
@@ -36,11 +36,11 @@ const ways: Way[] = [
     name: "a phase is nonsense three times, and somebody resumes it",
     answer: () => nonsense(3),
     gates: [],
-    async say({ status, spec }, { things }) {
+    async say({ status, spec }, { jobs }) {
       if (status !== "failed") return false;
       // We cannot use `execute`, which would wait for a dead driver to start the work.
-      await things.say(spec, () => [{ type: "driven.reopened", data: { by } }, execution]);
-      things.drive(spec);
+      await jobs.say(spec, () => [{ type: "driven.reopened", data: { by } }, execution]);
+      jobs.drive(spec);
       return true;
     },
     points: 90,
@@ -59,7 +59,7 @@ const ways: Way[] = [
 ];
 
 /** Lets a live driver finish the spec, with every decision that it needs. */
-async function walked(rig: Pick<SpecsRig, "specs" | "things">, spec: string, way: Way): Promise<SpecView> {
+async function walked(rig: Pick<SpecsRig, "specs" | "jobs">, spec: string, way: Way): Promise<SpecView> {
   for (;;) {
     const view = await rig.specs.wait(spec);
     if (!(await way.say(view, rig))) return view;
@@ -85,8 +85,8 @@ test.each(ways)(
       await one.driver.idle();
       const before = crashpoint.points;
       // The driver may have died at its very first step.
-      await one.things.say(spec, () => [execution]);
-      one.things.drive(spec);
+      await one.jobs.say(spec, () => [execution]);
+      one.jobs.drive(spec);
       await untilDeathOrEnd(one, spec, way);
       if (crashpoint.points < nth && before < nth) last = nth;
       await one.driver[Symbol.asyncDispose]();

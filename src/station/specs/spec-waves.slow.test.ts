@@ -68,8 +68,8 @@ test("merges no round twice, wherever its driver crashes", { timeout: 120_000 },
   for (let nth = counted.points - 45; nth <= counted.points; nth += 1) {
     const one = station({ answer: wideAnswer(17), crashpoint: crashAt(nth) });
     const { spec } = await one.specs.create(propose({ parallel: 16 }));
-    await one.things.say(spec, () => [{ type: "spec.executed", data: { by: "ann", from: null, until: "complete" } }]);
-    one.things.drive(spec);
+    await one.jobs.say(spec, () => [{ type: "spec.executed", data: { by: "ann", from: null, until: "complete" } }]);
+    one.jobs.drive(spec);
     await settled(one, spec);
     await one.driver[Symbol.asyncDispose]();
     const two = one.another();

@@ -202,10 +202,10 @@ function openSpecs(
   const kind = specKind({ ...standIn, now: () => SPECS_NOW } as unknown as Parameters<typeof specKind>[0]);
   const process = (pid: number, options: { crashpoint?: typeof noCrash; gone?: ReadonlySet<string> } = {}) => {
     const driver = keep(createTestDriver({ log, kinds: [kind], pid, ...options }));
-    const things = createJobs(kind, { log, driver, crashpoint: noCrash });
+    const jobs = createJobs(kind, { log, driver, crashpoint: noCrash });
     const claimName = async () => ({ async [Symbol.asyncDispose]() {} });
-    const specs = createLocalSpecs({ things, log, runs: standIn.runs as never, claimName });
-    return { driver, things, specs };
+    const specs = createLocalSpecs({ jobs, log, runs: standIn.runs as never, claimName });
+    return { driver, jobs, specs };
   };
   return { ...standIn, ...process(1, { crashpoint }), another: () => process(2, { gone: new Set([ownerOf(1)]) }), log };
 }
@@ -233,9 +233,9 @@ export async function whole(specs: Specs, over: Partial<CreateSpecInput> = {}): 
 export const keysOf = (entries: readonly { key: string }[]) => entries.map(({ key }) => key.split("/").slice(1).join("/"));
 
 /** Resolves when the spec has ended or waits for a person, or its driver has died. */
-export async function settled({ things, driver }: SpecsRig, spec: string): Promise<void> {
+export async function settled({ jobs, driver }: SpecsRig, spec: string): Promise<void> {
   const controller = new AbortController();
-  const over = things.wait(spec, { orPerson: true, signal: controller.signal }).catch(() => undefined);
+  const over = jobs.wait(spec, { orPerson: true, signal: controller.signal }).catch(() => undefined);
   const died = (async () => {
     while (driver.defects.length === 0 && !controller.signal.aborted) await new Promise((resolve) => setImmediate(resolve));
   })();

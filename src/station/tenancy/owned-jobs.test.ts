@@ -7,7 +7,9 @@ const ships = ["ship_aaaaaaaaaaaa", "ship_abbbbbbbbbbb", "ship_bbbbbbbbbbbb"].ma
 const station = {
   ships: {
     get: async (word: string) => ships.find(({ id }) => id === word),
-    list: async ({ id = "" }) => ({ items: ships.filter((ship) => ship.id.startsWith(id)).slice(0, 2) }),
+    list: async ({ id = "", owner }: { id?: string; owner?: string }) => ({
+      items: ships.filter((ship) => ship.id.startsWith(id) && (owner === undefined || ship.owner === owner)).slice(0, 2),
+    }),
   },
 } as unknown as Station;
 
@@ -18,7 +20,7 @@ test("finds an owner's ship by id even if it is beyond the first page", async ()
   await expect(ship("ship_a")).rejects.toMatchObject({ code: "invalid" });
 });
 
-test("does not find another owner's ship", async () => {
+test("does not find another owner's ship by id or id prefix", async () => {
   const { ship } = jobLookups(station, { owner: "bob", sees: "own" });
-  await expect(ship("ship_bbbbbbbbbbbb")).rejects.toMatchObject({ code: "not_found" });
+  for (const word of ["ship_bbbbbbbbbbbb", "ship_b"]) await expect(ship(word)).rejects.toMatchObject({ code: "not_found" });
 });

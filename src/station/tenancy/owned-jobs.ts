@@ -2,7 +2,7 @@ import { type ListJobs, noJob } from "../../contract/durable/durable-job.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { OwnerView } from "../../contract/token/owner.ts";
 import type { Station } from "../../verbs/station.ts";
-import { noSuchThing } from "../durable/durable-log.ts";
+import { noSuchJob } from "../durable/durable-log.ts";
 import type { Kind } from "../durable/kind.ts";
 import { mergeKindFacts } from "../merges/merge-kind-facts.ts";
 import { CANDIDATES_MAX, isIdPrefix, oneOf } from "../names/one-of.ts";
@@ -40,7 +40,7 @@ export function jobLookup(verbs: ListedJobs, { owner, sees }: OwnerView, kind: P
   return async (word: string): Promise<string> => {
     if (sees === "everything" || /_[a-z2-7]{12}$/.test(word) || !/^[a-z]+_[a-z2-7]{1,11}$/.test(word)) {
       const found = await verbs.get(word);
-      if (sees === "own" && found.owner !== owner) throw noSuchThing(kind, word);
+      if (sees === "own" && found.owner !== owner) throw noSuchJob(kind, word);
       return found.id;
     }
     // We search only the caller's own jobs, so as not to reveal how many others there are.

@@ -1,4 +1,4 @@
-import { CaissonError } from "../../contract/error/error.ts";
+import { foundOrNull } from "../../contract/error/found-or-null.ts";
 import type { FedEvent } from "../../contract/feed/fed-event.ts";
 import { refuseStationLabels } from "../../contract/label/change-labels.ts";
 import type { ListRuns, RunList, StartRunInput } from "../../contract/run/run-verbs.ts";
@@ -62,10 +62,5 @@ function ownEvents(runs: RunVerbs, owner: string): (fed: FedEvent) => Promise<bo
 }
 
 async function isOwnRun(run: string, { runs, owner }: { runs: RunVerbs; owner: string }): Promise<boolean> {
-  try {
-    return (await runs.get(run)).owner === owner;
-  } catch (error) {
-    if (error instanceof CaissonError && error.code === "not_found") return false;
-    throw error;
-  }
+  return (await foundOrNull(runs.get(run)))?.owner === owner;
 }

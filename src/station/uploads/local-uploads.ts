@@ -116,9 +116,9 @@ export function createLocalUploads(options: LocalUploadsOptions): LocalUploads {
     async list({ digest, owner } = {}) {
       const used = await options.used();
       const found = await records();
-      const isAsked = (record: UploadRecord) =>
+      const matchesFilter = (record: UploadRecord) =>
         (digest === undefined || record.digest === digest) && (owner === undefined || record.owner === owner);
-      return found.filter(isAsked).map((record) => toView(record, used));
+      return found.filter(matchesFilter).map((record) => toView(record, used));
     },
     get: async (id) => toView(await find(id), await options.used()),
     async remove(id) {

@@ -25,29 +25,29 @@ import { workflowKind } from "./workflow-names.ts";
 const INPUT_BYTES_MAX = 256 * 1024;
 const SIGNALS_MAX = 1000;
 
-export type WorkflowThings = Jobs<WorkflowState, NewWorkflowEvent>;
+export type WorkflowJobs = Jobs<WorkflowState, NewWorkflowEvent>;
 
 /** Creates the workflow verbs over the jobs that the driver drives. */
 export function createLocalWorkflows(
-  things: WorkflowThings,
+  jobs: WorkflowJobs,
   { evaluate: evaluator, check }: Pick<ExpressionThread, "evaluate" | "check">,
 ): WorkflowVerbs {
   const toWorkflowView = async ({ id }: { id: string }): Promise<WorkflowView> => {
-    const [head, folded] = [await things.get(id), await things.fold(id)];
-    return { ...head, ...detailsOf(folded, await outputShown(folded, evaluator)) };
+    const [head, folded] = [await jobs.get(id), await jobs.fold(id)];
+    return { ...head, ...detailsOf(folded, await outputOrNull(folded, evaluator)) };
   };
   const viewAfter = async (saying: Promise<JobView>) => await toWorkflowView(await saying);
   return {
-    ...(things as unknown as JobVerbs<WorkflowEvent, WorkflowView>),
-    get: async (word) => await toWorkflowView({ id: await things.find(word) }),
-    wait: async (word, options) => await viewAfter(things.wait(word, options)),
-    cancel: async (word, options) => await viewAfter(things.cancel(word, options)),
-    pause: async (word, options) => await viewAfter(things.pause(word, options)),
-    resume: async (word, options) => await viewAfter(things.resume(word, options)),
+    ...(jobs as unknown as JobVerbs<WorkflowEvent, WorkflowView>),
+    get: async (word) => await toWorkflowView({ id: await jobs.find(word) }),
+    wait: async (word, options) => await viewAfter(jobs.wait(word, options)),
+    cancel: async (word, options) => await viewAfter(jobs.cancel(word, options)),
+    pause: async (word, options) => await viewAfter(jobs.pause(word, options)),
+    resume: async (word, options) => await viewAfter(jobs.resume(word, options)),
     async remove(word) {
-      const { id, finish, damage } = await things.get(word);
-      if (finish !== null || damage !== null) await forgetParts(things, id);
-      await things.remove(id);
+      const { id, finish, damage } = await jobs.get(word);
+      if (finish !== null || damage !== null) await forgetParts(jobs, id);
+      await jobs.remove(id);
     },
     async validate(definition) {
       return { problems: await check(definition, { owner: "" }) };
@@ -63,7 +63,7 @@ export function createLocalWorkflows(
       if (schedule !== undefined) checkCron(schedule.cron);
       const id = newId(workflowKind.idPrefix);
       const root = `${workflowKind.prefix}${id}`;
-      await things.start({
+      await jobs.start({
         id,
         title: definition.name,
         owner,
@@ -75,7 +75,7 @@ export function createLocalWorkflows(
       const { name, data, key = null, by } = parseRequest(SendSignal, request, "a signal");
       checkSize(data, "the signal's data");
       return await viewAfter(
-        things.say(word, ({ facts, state }) => {
+        jobs.say(word, ({ facts, state }) => {
           refuseEnded(workflowKind, facts);
           if (key !== null && state.signals.some((signal) => signal.key === key)) return [];
           if (state.signals.length >= SIGNALS_MAX)
@@ -87,7 +87,7 @@ export function createLocalWorkflows(
     async approve(word, request) {
       const { path: wanted, approved, text, by } = parseRequest(AnswerApproval, request, "an answer");
       return await viewAfter(
-        things.say(word, ({ facts, state }) => {
+        jobs.say(word, ({ facts, state }) => {
           refuseEnded(workflowKind, facts);
           const { path, attempt } = waitingApproval(state, facts.id, wanted);
           return [{ type: "workflow.answered", data: { path, attempt, approved, text, by } }];
@@ -95,7 +95,7 @@ export function createLocalWorkflows(
       );
     },
     async retry(word, { by }) {
-      const view = await things.say(word, ({ facts }) => {
+      const view = await jobs.say(word, ({ facts }) => {
         if (facts.finish === "failed" || facts.finish === "timed_out" || facts.finish === "cancelled") {
           return [
             { type: "driven.reopened", data: { by } },
@@ -107,7 +107,7 @@ export function createLocalWorkflows(
             facts.finish === null ? `It may be waiting: caisson workflow show ${facts.id}` : "Start it again: caisson workflow run FILE",
         });
       });
-      things.drive(view.id);
+      jobs.drive(view.id);
       return await toWorkflowView(view);
     },
   };
@@ -167,7 +167,7 @@ function checkSize(value: Json, what: string): void {
  * Returns the output of a completed workflow. It could be computed when the workflow ended; if it cannot be computed
  * now, we return null.
  */
-async function outputShown({ state, facts }: Folded<WorkflowState>, evaluator: Evaluator): Promise<Json> {
+async function outputOrNull({ state, facts }: Folded<WorkflowState>, evaluator: Evaluator): Promise<Json> {
   if (facts.finish !== "completed") return null;
   return await outputOf(state, facts, evaluator).catch((error: unknown) => {
     if (error instanceof CaissonError) return null;
@@ -193,13 +193,13 @@ function scheduleOf({ schedule, started }: WorkflowState, { finish }: Folded<Wor
 const INSTANCES_KEPT = 100;
 
 /** Implements workflow steps as separate durable jobs whose parent is the workflow. */
-export function createSubWorkflowWork(things: () => WorkflowThings, evaluator: Evaluator): StepWork {
+export function createSubWorkflowWork(jobs: () => WorkflowJobs, evaluator: Evaluator): StepWork {
   const idOf = (effect: Pick<StepEffect, "id">) => idFrom("wf", digestOfEffect(effect.id));
   return {
     async start(effect, { facts }) {
       const id = idOf(effect);
       if (effect.cancel === true) {
-        await cancelIfCreated(things(), id);
+        await cancelIfCreated(jobs(), id);
         return { status: "cancelled" };
       }
       if (effect.step.kind !== "workflow") throw new CaissonError("internal", `${effect.path} is not a workflow`);
@@ -216,15 +216,15 @@ export function createSubWorkflowWork(things: () => WorkflowThings, evaluator: E
           depth: effect.depth + 1,
         }),
       ];
-      await things().start({ id, title: definition.name, owner: facts.owner, parent: stream, events });
+      await jobs().start({ id, title: definition.name, owner: facts.owner, parent: stream, events });
       return { child: `${workflowKind.prefix}${id}` };
     },
     async collect(effect, { facts: schedule, signal }) {
       const id = (effect.child ?? "").slice(workflowKind.prefix.length);
-      if (effect.cancel === true) await cancelIfCreated(things(), id);
+      if (effect.cancel === true) await cancelIfCreated(jobs(), id);
       else signal.throwIfAborted();
-      if (effect.depth === OF_SCHEDULE) await forget(things(), idOf({ id: firingId(schedule.id, effect.attempt - INSTANCES_KEPT) }));
-      const { facts, state } = await things().fold(id);
+      if (effect.depth === OF_SCHEDULE) await forget(jobs(), idOf({ id: firingId(schedule.id, effect.attempt - INSTANCES_KEPT) }));
+      const { facts, state } = await jobs().fold(id);
       if (facts.finish === "completed") return { status: "completed", output: await outputOf(state, facts, evaluator) };
       if (facts.finish === "cancelled") return { status: "cancelled" };
       return {
@@ -236,24 +236,24 @@ export function createSubWorkflowWork(things: () => WorkflowThings, evaluator: E
 }
 
 /** Removes an ended workflow and those that were its steps. The sessions of its agents stay. */
-async function forget(things: WorkflowThings, id: string): Promise<void> {
-  await forgetParts(things, id);
-  await things.remove(id).catch((error: unknown) => {
+async function forget(jobs: WorkflowJobs, id: string): Promise<void> {
+  await forgetParts(jobs, id);
+  await jobs.remove(id).catch((error: unknown) => {
     // It was removed before, or a user continued it and has to remove it.
     if (!(error instanceof CaissonError) || (error.code !== "not_found" && error.code !== "conflict")) throw error;
   });
 }
 
-async function forgetParts(things: WorkflowThings, id: string): Promise<void> {
-  const { items } = await things.list({ parent: `${workflowKind.prefix}${id}` });
-  for (const part of items) await forget(things, part.id);
+async function forgetParts(jobs: WorkflowJobs, id: string): Promise<void> {
+  const { items } = await jobs.list({ parent: `${workflowKind.prefix}${id}` });
+  for (const part of items) await forget(jobs, part.id);
 }
 
 /** Cancels a workflow if it was created. */
-async function cancelIfCreated(things: WorkflowThings, id: string): Promise<void> {
+async function cancelIfCreated(jobs: WorkflowJobs, id: string): Promise<void> {
   try {
-    await things.cancel(id, { by: "workflow" });
-    await things.wait(id);
+    await jobs.cancel(id, { by: "workflow" });
+    await jobs.wait(id);
   } catch (error) {
     if (!(error instanceof CaissonError) || (error.code !== "conflict" && error.code !== "not_found")) throw error;
   }

@@ -7,13 +7,13 @@ import { readDefinition } from "../../workflow/validate.ts";
 import type { Driver } from "../durable/driver.ts";
 import { createJobs } from "../durable/durable-verbs.ts";
 import { createTestDriver } from "../durable/testing-durable.ts";
-import { createLocalWorkflows, createSubWorkflowWork, type WorkflowThings } from "./local-workflows.ts";
+import { createLocalWorkflows, createSubWorkflowWork, type WorkflowJobs } from "./local-workflows.ts";
 import { createWorkflowKind, type StepOutcome } from "./workflow-kind.ts";
 
 /** Workflows on a log, for tests: a function performs their commands, and there are no agents. */
 export interface TestWorkflows extends AsyncDisposable {
   verbs: WorkflowVerbs;
-  things: WorkflowThings;
+  jobs: WorkflowJobs;
   driver: Driver & { defects: unknown[] };
   /** The ids of the performed effects. */
   asked: string[];
@@ -31,7 +31,7 @@ export function createTestWorkflows(options: {
     evaluator: evaluateHere,
     agent: {},
     merge: {},
-    workflow: createSubWorkflowWork(() => things, evaluateHere),
+    workflow: createSubWorkflowWork(() => jobs, evaluateHere),
     command: {
       async perform(effect, { signal }) {
         effectIds.push(effect.id);
@@ -48,10 +48,10 @@ export function createTestWorkflows(options: {
     ...(now && { now }),
     ...(deadOwners && { gone: deadOwners }),
   });
-  const things = createJobs(kind, { log, driver, crashpoint: noCrash });
+  const jobs = createJobs(kind, { log, driver, crashpoint: noCrash });
   return {
-    things,
-    verbs: createLocalWorkflows(things, { evaluate: evaluateHere, check: async (definition) => readDefinition(definition).problems }),
+    jobs,
+    verbs: createLocalWorkflows(jobs, { evaluate: evaluateHere, check: async (definition) => readDefinition(definition).problems }),
     driver,
     asked: effectIds,
     [Symbol.asyncDispose]: async () => await driver[Symbol.asyncDispose](),

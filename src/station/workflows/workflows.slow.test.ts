@@ -109,14 +109,14 @@ const RICH_OUTPUT = {
   sub: "hi",
 };
 
-/** Answers whatever the workflow waits for, until it ends. */
-async function attend({ verbs, driver, things }: TestWorkflows, id: string): Promise<WorkflowView> {
+/** Gives the workflow each answer and signal that it waits for, until it ends. */
+async function attend({ verbs, driver, jobs }: TestWorkflows, id: string): Promise<WorkflowView> {
   const end = new AbortController();
   const over = verbs.wait(id).finally(() => end.abort());
   const answered = new Set<string>();
   for await (const { type } of verbs.events(id, { follow: true, signal: end.signal })) {
     if (type !== "driven.waiting") continue;
-    const { waits } = await things.get(id);
+    const { waits } = await jobs.get(id);
     if (waits?.person != null && !answered.has("person"))
       await verbs.approve(id, { approved: true, by: "ana" }).then(
         () => answered.add("person"),

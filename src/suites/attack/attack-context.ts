@@ -37,7 +37,7 @@ export interface AttackContext {
   /** Like `sandbox`, with root allowed inside. Null if the runtime does not support root. */
   rootSandbox(): Promise<OwnedSandbox | null>;
   create(config?: SandboxConfigInput): Promise<OwnedSandbox>;
-  config(config?: SandboxConfigInput): SandboxConfig;
+  configOf(input?: SandboxConfigInput): SandboxConfig;
   shell(sandbox: Sandbox, script: string, args?: string[], options?: RunOptions): Promise<Attempt>;
   startShell(sandbox: Sandbox, script: string, args?: string[], options?: RunOptions): Promise<Process>;
   /**
@@ -69,7 +69,7 @@ export async function openAttackContext(runtime: Runtime, options: AttackContext
   const capabilities = await runtime.capabilities();
   const patienceMs = options.patienceMs ?? PATIENCE_MS;
   const probeBytes = await ifErrno(readFile(options.probePath), ABSENT, null);
-  const config = (input: SandboxConfigInput = {}) => SandboxConfig.parse({ ...options.spec, ...input });
+  const configOf = (input: SandboxConfigInput = {}) => SandboxConfig.parse({ ...options.spec, ...input });
   const sandboxes = new Set<OwnedSandbox>();
   const folders: string[] = [];
   const probed = new WeakSet<Sandbox>();
@@ -78,7 +78,7 @@ export async function openAttackContext(runtime: Runtime, options: AttackContext
 
   const withinPatience = <T>(what: string, promise: Promise<T>, ms = patienceMs) => within(what, promise, ms);
   const create = async (input?: SandboxConfigInput) => {
-    const sandbox = await withinPatience("creating a sandbox", runtime.create(config(input)));
+    const sandbox = await withinPatience("creating a sandbox", runtime.create(configOf(input)));
     sandboxes.add(sandbox);
     return sandbox;
   };
@@ -99,7 +99,7 @@ export async function openAttackContext(runtime: Runtime, options: AttackContext
     capabilities,
     patienceMs,
     stateDir: options.stateDir,
-    config,
+    configOf,
     create,
     within: withinPatience,
     startShell,

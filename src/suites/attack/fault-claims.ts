@@ -181,7 +181,7 @@ async function observeAbortedCreates(
     const aborting = new AbortController();
     const timer = setTimeout(() => aborting.abort(), afterMs);
     try {
-      const sandbox = await context.runtime.create(context.config(), { signal: aborting.signal });
+      const sandbox = await context.runtime.create(context.configOf(), { signal: aborting.signal });
       finished += 1;
       await sandbox.destroy();
     } catch (error) {

@@ -51,7 +51,7 @@ export interface ConformanceContext {
   /** Creates a sandbox for this test alone. */
   create(config?: SandboxConfigInput): Promise<OwnedSandbox>;
   /** Returns the config that `create` would use, for tests that call the runtime themselves. */
-  config(config?: SandboxConfigInput): SandboxConfig;
+  configOf(input?: SandboxConfigInput): SandboxConfig;
   /** Registers a sandbox that the test created some other way, to destroy it at the end. */
   adopt(sandbox: OwnedSandbox): OwnedSandbox;
   /** Creates an empty folder on the host that the sandbox's user can access. */

@@ -29,8 +29,8 @@ export function describeRuntime(name: string, make: () => Promise<Subject>, opti
     beforeAll(async () => {
       subject = await make();
       if ("absent" in subject) return;
-      const { runtime, spec: config } = subject;
-      run = await openConformanceRun(runtime, { ...(config && { spec: config }), ...(patienceMs && { patienceMs }) });
+      const { runtime, spec } = subject;
+      run = await openConformanceRun(runtime, { ...(spec && { spec }), ...(patienceMs && { patienceMs }) });
     }, 120_000);
 
     afterAll(async () => {

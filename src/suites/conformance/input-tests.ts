@@ -104,7 +104,8 @@ export const inputTests: ConformanceTest[] = [
     async run(context) {
       const capabilities = await context.runtime.capabilities();
       const open = { mode: "open" as const, rules: [], registries: [], transparent: false };
-      const create = (network: NetworkPolicy) => async () => context.adopt(await context.runtime.create({ ...context.config(), network }));
+      const create = (network: NetworkPolicy) => async () =>
+        context.adopt(await context.runtime.create({ ...context.configOf(), network }));
       if (!capabilities.network.includes("open")) await rejectsWith(context, "unsupported", "an open network", create(open));
       else if (!capabilities.transparentNetwork)
         await rejectsWith(context, "unsupported", "a transparent network", create({ ...open, transparent: true }));

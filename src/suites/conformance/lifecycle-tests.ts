@@ -138,7 +138,7 @@ export const lifecycleTests: ConformanceTest[] = [
     async run(context) {
       let id = "";
       {
-        await using sandbox = await context.runtime.create(context.config());
+        await using sandbox = await context.runtime.create(context.configOf());
         id = sandbox.id;
       }
       assert.notEqual(id, "");
@@ -205,13 +205,13 @@ export const lifecycleTests: ConformanceTest[] = [
       const before = new Set((await context.runtime.list()).map((each) => each.id));
       const news = async () => (await context.runtime.list()).filter((each) => !before.has(each.id));
       await rejectsWith(context, "cancelled", "creating with an aborted signal", async () =>
-        context.adopt(await context.runtime.create(context.config(), { signal: AbortSignal.abort() })),
+        context.adopt(await context.runtime.create(context.configOf(), { signal: AbortSignal.abort() })),
       );
       assert.deepEqual(await news(), []);
       for (const afterMs of [0, 2, 10, 40]) {
         const aborting = new AbortController();
         const timer = setTimeout(() => aborting.abort(), afterMs);
-        const created = context.runtime.create(context.config(), { signal: aborting.signal });
+        const created = context.runtime.create(context.configOf(), { signal: aborting.signal });
         const sandbox = await within(context, "an aborted create", created).catch((error: { code?: string }) => {
           if (error.code !== "cancelled") throw error;
           return null;

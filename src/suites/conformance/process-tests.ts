@@ -120,12 +120,12 @@ export const processTests: ConformanceTest[] = [
   {
     name: "process: a command's variables win over the sandbox's; the host's do not leak",
     async run(context) {
-      const sandbox = await context.create({ env: { FROM_SPEC: "spec", BOTH: "spec" } });
+      const sandbox = await context.create({ env: { FROM_CONFIG: "config", BOTH: "config" } });
       const value = async (name: string) =>
         (await run(context, sandbox, "variable", { args: [name], env: { FROM_COMMAND: "c", BOTH: "command" } })).stdout
           .toString()
           .trimEnd();
-      assert.equal(await value("FROM_SPEC"), "spec");
+      assert.equal(await value("FROM_CONFIG"), "config");
       assert.equal(await value("FROM_COMMAND"), "c");
       assert.equal(await value("BOTH"), "command");
       const inside = new Set((await runOk(context, sandbox, "environment")).split("\n"));

@@ -36,7 +36,7 @@ const ORDINARY_UID = 1000;
 export async function openConformanceRun(runtime: Runtime, options: ConformanceOptions = {}): Promise<ConformanceRun> {
   const capabilities = await runtime.capabilities();
   const patienceMs = options.patienceMs ?? PATIENCE_MS;
-  const shared = sharedSandbox(runtime, configOf(options));
+  const shared = sharedSandbox(runtime, configMaker(options));
   return {
     capabilities,
     async run(test) {
@@ -86,7 +86,7 @@ export async function runConformance(
   return { runtime: runtime.name, passed: count("passed"), failed: count("failed"), skipped: count("skipped"), results };
 }
 
-function configOf(options: ConformanceOptions) {
+function configMaker(options: ConformanceOptions) {
   return (config: SandboxConfigInput = {}): SandboxConfig => SandboxConfig.parse({ ...options.spec, ...config });
 }
 
@@ -96,7 +96,7 @@ interface Shared {
 }
 
 /** Creates the shared sandbox on first use, and again after a test made it unusable. */
-function sharedSandbox(runtime: Runtime, config: (input?: SandboxConfigInput) => SandboxConfig): Shared {
+function sharedSandbox(runtime: Runtime, configOf: (input?: SandboxConfigInput) => SandboxConfig): Shared {
   let current: OwnedSandbox | null = null;
   return {
     async get() {
@@ -108,7 +108,7 @@ function sharedSandbox(runtime: Runtime, config: (input?: SandboxConfigInput) =>
           current = null;
         }
       }
-      current ??= await runtime.create(config());
+      current ??= await runtime.create(configOf());
       return current;
     },
     async close() {
@@ -129,7 +129,7 @@ interface ContextParts {
 let folders = 0;
 
 function createContext({ runtime, capabilities, options, patienceMs, shared }: ContextParts) {
-  const config = configOf(options);
+  const configOf = configMaker(options);
   const sandboxes = new Set<OwnedSandbox>();
   const creations: Promise<OwnedSandbox>[] = [];
   const hostFolders: string[] = [];
@@ -137,7 +137,7 @@ function createContext({ runtime, capabilities, options, patienceMs, shared }: C
     runtime,
     capabilities,
     patienceMs,
-    config,
+    configOf,
     sandbox: () => shared.get(),
     async folder() {
       folders += 1;
@@ -150,7 +150,7 @@ function createContext({ runtime, capabilities, options, patienceMs, shared }: C
       return sandbox;
     },
     async create(input) {
-      const creating = runtime.create(config(input));
+      const creating = runtime.create(configOf(input));
       creations.push(creating);
       return context.adopt(await within({ patienceMs: patienceMs * 2 }, "creating a sandbox", creating));
     },

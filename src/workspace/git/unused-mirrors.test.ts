@@ -92,6 +92,7 @@ describe("unused mirrors", () => {
     expect(await removeMirror(name, none)).toBe(true);
     expect(await removeMirror(name, none)).toBe(false);
     expect(await removeMirror(remains, none)).toBe(true);
+    expect(await removeMirror(remains, none)).toBe(false);
     expect(await removeMirror("../sessions", none)).toBe(false);
     expect(stored()).toEqual([other]);
   });

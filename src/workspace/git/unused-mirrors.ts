@@ -42,7 +42,7 @@ export async function unusedMirrors(options: MirrorsOptions): Promise<UnusedMirr
   return found.filter((mirror) => mirror !== null);
 }
 
-/** Removes a mirror. Returns false if it is needed again, or if a process is fetching into it. */
+/** Removes a mirror. Returns false if it is missing or needed again, or if a process is fetching into it. */
 export async function removeMirror(name: string, options: MirrorsOptions): Promise<boolean> {
   const [, mirror, isRemains] = MIRROR_NAME.exec(name) ?? [];
   if (mirror === undefined) return false;
@@ -53,12 +53,12 @@ export async function removeMirror(name: string, options: MirrorsOptions): Promi
   if (used === null || used.has(name)) return false;
   const path = join(options.stateDir, "mirrors", mirror);
   const remains = `${path}.new`;
-  await rm(remains, { recursive: true, force: true });
-  if (isRemains !== undefined) return true;
-  // A crash must not leave half a mirror under its name.
-  if ((await ifErrno(rename(path, remains), ABSENT, null)) === null) return false;
-  await rm(remains, { recursive: true, force: true });
-  return true;
+  if (isRemains === undefined) {
+    await rm(remains, { recursive: true, force: true });
+    // A crash must not leave half a mirror under its name.
+    if ((await ifErrno(rename(path, remains), ABSENT, null)) === null) return false;
+  }
+  return (await ifErrno(rm(remains, { recursive: true }), ABSENT, null)) !== null;
 }
 
 /** Returns the folder names of the mirrors in use, or null if they cannot be known. */

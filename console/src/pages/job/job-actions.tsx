@@ -32,7 +32,13 @@ interface JobActionsProps<View> {
 /** Returns the actions that a job's state allows. A cancelled job ends soon, so nothing else is offered. */
 export function allowedActions({ finish, paused, cancelRequested }: Pick<JobView, "finish" | "paused" | "cancelRequested">) {
   const isActive = finish === null && cancelRequested === null;
-  return { pause: isActive && paused === null, resume: isActive && paused !== null, cancel: isActive, remove: finish !== null };
+  return {
+    pause: isActive && paused === null,
+    resume: isActive && paused !== null,
+    cancel: isActive,
+    signal: isActive,
+    remove: finish !== null,
+  };
 }
 
 /** The actions that all durable jobs share: pause, resume, cancel and remove. */

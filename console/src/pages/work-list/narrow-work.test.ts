@@ -21,7 +21,7 @@ const ship = {
 
 const words = (item: WorkItem) => [item.word, item.state, item.about];
 
-test("shows the reason why a job waits", () => {
+test("shows what a job waits for", () => {
   expect(words(itemOf.workflow(job))).toEqual(["running", "active", ""]);
   expect(words(itemOf.workflow({ ...job, waits: { ...waits, person: "May it?", children: ["run/run_aaaaaaaaaaaa"] } }))).toEqual([
     ...["needs input", "waiting", "May it?"],

@@ -29,7 +29,7 @@ export function WorkflowActions({ view, onDone }: { view: WorkflowView; onDone(v
               Retry
             </Button>
           )}
-          {can.cancel && <Button look="plain" icon={<Radio />} label="Send a signal" onClick={() => setSignaling(true)} />}
+          {can.signal && <Button look="plain" icon={<Radio />} label="Send a signal" onClick={() => setSignaling(true)} />}
           {isSignaling && <SendSignal view={view} onDone={onDone} onClose={() => setSignaling(false)} />}
         </>
       )}

@@ -69,7 +69,7 @@ export function execTool({ station, held }: McpContext): McpTool {
       return {
         structured: { ended, stdout: stdout.text, stderr: stderr.text, truncated: stdout.truncated || stderr.truncated, durationMs },
         text: [
-          `${toldEnd(ended)} after ${showDuration(durationMs)}.`,
+          `${describeEnd(ended)} after ${showDuration(durationMs)}.`,
           ...(stdout.text === "" ? [] : [asData("standard output", stdout.text)]),
           ...(stderr.text === "" ? [] : [asData("standard error", stderr.text)]),
         ].join("\n"),
@@ -84,7 +84,7 @@ function commandOf({ command, argv }: { command: string | undefined; argv: strin
   throw new CaissonError("invalid", "give either command or argv", { hint: 'For example {"command": "ls -l"}.' });
 }
 
-function toldEnd(ended: Ended): string {
+function describeEnd(ended: Ended): string {
   switch (ended.kind) {
     case "exited":
       return `The command exited with ${ended.exitCode}`;

@@ -4,7 +4,7 @@ import { ChosenName, RunId, SessionId } from "../../../contract/ids.ts";
 import { Budgets, MessageMode, QuestionId } from "../../../contract/run/run.ts";
 import type { StartRunInput } from "../../../contract/run/run-verbs.ts";
 import { defined } from "../../../lib/defined.ts";
-import { followRun, RunSummary, summaryOfRun, toldRun } from "../follow-run.ts";
+import { describeRun, followRun, RunSummary, summaryOfRun } from "../follow-run.ts";
 import type { McpContext } from "../mcp-context.ts";
 import { defineTool, type McpTool } from "../mcp-tool.ts";
 import { checkChoice, checkModelsRun, narrowedNetwork } from "../narrow-request.ts";
@@ -51,7 +51,7 @@ export function startTool(context: McpContext): McpTool {
       held.takeRun(run);
       const summary = await followRun({ station, run, waitSeconds, call });
       if (call.signal.aborted && whenCancelled === "stop") await station.runs.stop(run, { by });
-      return { structured: summary, text: toldRun(summary) };
+      return { structured: summary, text: describeRun(summary) };
     },
   });
 }
@@ -87,7 +87,7 @@ export function lookTools({ station, held }: McpContext): McpTool[] {
       async run({ run: name, waitSeconds }, call) {
         const id = await held.run(name);
         const summary = await followRun({ station, run: id, waitSeconds, call });
-        return { structured: summary, text: toldRun(summary) };
+        return { structured: summary, text: describeRun(summary) };
       },
     }),
     defineTool({
@@ -102,7 +102,7 @@ export function lookTools({ station, held }: McpContext): McpTool[] {
         const { runs } = await station.runs.list({ limit: 1000, ...defined({ state }) });
         const page = runs.filter((each) => held.isReached(each.run)).slice(0, limit);
         const summaries = page.map((view) => summaryOfRun(view, null));
-        return { structured: { runs: summaries }, text: summaries.map(toldRun).join("\n") || "There are no runs." };
+        return { structured: { runs: summaries }, text: summaries.map(describeRun).join("\n") || "There are no runs." };
       },
     }),
     defineTool({

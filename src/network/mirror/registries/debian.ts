@@ -29,8 +29,8 @@ export const debianHosts = [debianHost, "security.debian.org", "ftp.debian.org"]
  * list of lists.
  */
 export function debianRegistry({ upstream }: RegistryOptions): Registry {
-  const routeUpstream: RegistryAddress["route"] = (request) => route(request, upstream);
-  const addresses = [...debianHosts.map((host) => publicAddress(host, routeUpstream)), ...ownAddresses(upstream, routeUpstream)];
+  const routeRequest: RegistryAddress["route"] = (request) => route(request, upstream);
+  const addresses = [...debianHosts.map((host) => publicAddress(host, routeRequest)), ...ownAddresses(upstream, routeRequest)];
   return { name: "debian", upstream, addresses };
 }
 

@@ -105,8 +105,7 @@ function resolveHref(href: string, page: URL): string {
 }
 
 /**
- * Finds every `<a …>name</a>` in one pass over the page. If an element has no closing tag, the search continues after
- * its opening tag.
+ * Finds every `<a …>name</a>` in one pass over the page. Skips an opening tag if the next tag after it is not `</a>`.
  */
 function linksIn(text: string): { attributes: string; name: string }[] {
   const links: { attributes: string; name: string }[] = [];

@@ -177,8 +177,8 @@ export async function freezeWork(folders: readonly CgroupFolder[], state: "froze
 }
 
 /**
- * A v1 group in which processes are being created may stay at `FREEZING` indefinitely: the kernel freezes the processes
- * that it missed only on a second request, and on some machines only if they were thawed first.
+ * A v1 group in which processes are being created may stay at `FREEZING` indefinitely. To freeze the processes that it
+ * missed, the kernel needs a second request, and on some machines a thaw before that request.
  */
 function freezeFirstVersion(work: string, state: "FROZEN" | "THAWED"): () => boolean {
   const file = join(work, "freezer.state");

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { SandboxConfig, type SandboxConfigInput } from "../../../contract/sandbox/sandbox.ts";
 import { type BundleOptions, bundleConfig, parseHardLimits } from "./bundle.ts";
 
-const config = (sandboxConfig: SandboxConfigInput = {}, options: Partial<BundleOptions> = {}) =>
+const bundleOf = (config: SandboxConfigInput = {}, options: Partial<BundleOptions> = {}) =>
   bundleConfig({
-    config: SandboxConfig.parse(sandboxConfig),
+    config: SandboxConfig.parse(config),
     hidden: [],
     workDescriptors: 0,
     memoryKillsDescriptor: false,
@@ -17,7 +17,7 @@ const config = (sandboxConfig: SandboxConfigInput = {}, options: Partial<BundleO
 
 describe("bundleConfig", () => {
   it("hardens the process: namespaces, no new privileges, few capabilities", () => {
-    const { process, linux } = config();
+    const { process, linux } = bundleOf();
     expect(linux.namespaces.map(({ type }) => type).sort()).toEqual(["cgroup", "ipc", "mount", "pid", "uts"]);
     expect(process.noNewPrivileges).toBe(true);
     expect(process.capabilities.bounding).toEqual(["CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID"]);
@@ -27,7 +27,7 @@ describe("bundleConfig", () => {
     expect(linux.maskedPaths).toContain("/proc/kcore");
   });
   it("gives root only what package managers need", () => {
-    const { capabilities, args } = config({ allowRoot: true }).process;
+    const { capabilities, args } = bundleOf({ allowRoot: true }).process;
     expect(args).toContain("--allow-root");
     expect(capabilities.bounding).toContain("CAP_DAC_OVERRIDE");
     for (const never of [
@@ -43,18 +43,18 @@ describe("bundleConfig", () => {
     }
   });
   it("gives a transparent guest the ports below 1024 and nothing else", () => {
-    const { capabilities, args } = config({ network: { mode: "open", transparent: true } }).process;
+    const { capabilities, args } = bundleOf({ network: { mode: "open", transparent: true } }).process;
     expect(args).toContain("--transparent");
     expect(capabilities.bounding).toEqual(["CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_NET_BIND_SERVICE"]);
-    expect(config({ network: { mode: "open" } }).process.args).not.toContain("--transparent");
+    expect(bundleOf({ network: { mode: "open" } }).process.args).not.toContain("--transparent");
   });
   it("hides and protects the paths of the config and the template", () => {
-    const { linux } = config({ deniedPaths: ["/workspace/secret"], readOnlyPaths: ["/workspace/fixed"] }, { hidden: ["/usr/etc"] });
+    const { linux } = bundleOf({ deniedPaths: ["/workspace/secret"], readOnlyPaths: ["/workspace/fixed"] }, { hidden: ["/usr/etc"] });
     expect(linux.maskedPaths).toEqual(expect.arrayContaining(["/workspace/secret", "/usr/etc"]));
     expect(linux.readonlyPaths).toContain("/workspace/fixed");
   });
   it("numbers the guest's descriptors from 3", () => {
-    const { args } = config({}, { workDescriptors: 3, memoryKillsDescriptor: true }).process;
+    const { args } = bundleOf({}, { workDescriptors: 3, memoryKillsDescriptor: true }).process;
     expect(args.join(" ")).toContain("--listen-fd 3 --token-fd 4 --filter-fd 5");
     expect(args.join(" ")).toContain("--work-procs-fds 6,7,8 --oom-fd 9");
   });
@@ -63,12 +63,12 @@ describe("bundleConfig", () => {
       "Limit                     Soft Limit           Hard Limit           Units     \nMax open files            1024                 4096                 files     \nMax locked memory         unlimited            unlimited            bytes     \n",
     );
     expect(limits).toEqual({ "Max open files": 4096 });
-    const { rlimits } = config({}, { hardLimits: limits }).process;
+    const { rlimits } = bundleOf({}, { hardLimits: limits }).process;
     expect(rlimits.find(({ type }) => type === "RLIMIT_NOFILE")).toEqual({ type: "RLIMIT_NOFILE", hard: 4096, soft: 4096 });
     expect(rlimits.find(({ type }) => type === "RLIMIT_SIGPENDING")?.hard).toBe(16_384);
   });
   it("sizes /tmp as requested, and bounds the file count of mounts in memory", () => {
-    const { mounts } = config({ tmpBytes: 2_097_152, shmBytes: 4_194_304 });
+    const { mounts } = bundleOf({ tmpBytes: 2_097_152, shmBytes: 4_194_304 });
     expect(mounts.find(({ destination }) => destination === "/dev/shm")?.options).toContain("size=4194304");
     expect(mounts.find(({ destination }) => destination === "/tmp")?.options).toEqual(
       expect.arrayContaining(["size=2097152", "nr_inodes=512"]),

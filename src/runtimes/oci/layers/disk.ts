@@ -15,7 +15,7 @@ const DISK_NAME = "disk.ext4";
 /** A sandbox's file system may contain at most one file per this many bytes, even if it is large. */
 const BYTES_PER_FILE = 4096;
 
-/** Where a workspace's changes outlive its sandbox: in a plain folder, on a separate disk in it, or nowhere yet. */
+/** Where changes that outlive their sandbox are stored: in a plain folder, on a separate disk in it, or nowhere yet. */
 export interface LayerState {
   /** The size of its disk, or null if it has none. */
   diskBytes: number | null;

@@ -1,5 +1,4 @@
-import { CaissonError } from "../../../contract/error/error.ts";
-import { type DbusValue, marshal, unmarshal } from "./dbus-value.ts";
+import { type DbusValue, malformedError, marshal, unmarshal } from "./dbus-value.ts";
 
 /** The parts of a message that a caller needs: which call it answers, its subject and its content. */
 export interface DbusMessage {
@@ -83,8 +82,4 @@ export function decodeMessage(bytes: Buffer): { message: DbusMessage; length: nu
 /** A body begins at a multiple of eight bytes. */
 function padding(length: number): number {
   return (8 - (length % 8)) % 8;
-}
-
-function malformedError(what: string): CaissonError {
-  return new CaissonError("protocol", `the message bus sent ${what}`);
 }

@@ -230,6 +230,6 @@ function endOfType(signature: string, start: number): number {
   throw malformedError(`the invalid signature ${JSON.stringify(signature)}`);
 }
 
-function malformedError(what: string): CaissonError {
+export function malformedError(what: string): CaissonError {
   return new CaissonError("protocol", `the message bus sent ${what}`);
 }

@@ -24,10 +24,10 @@ export interface Defect {
 export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime; close(): Promise<void> } {
   const sandboxes = new Set<OwnedSandbox>();
   const making = new Set<Promise<OwnedSandbox>>();
-  const wrapProcess = (process: Process, options: SpawnOptions | null) => overlay(process, defect.process?.(process, options) ?? {});
+  const wrapProcess = (process: Process, options: SpawnOptions | null) => replaceMembers(process, defect.process?.(process, options) ?? {});
   const wrapSandbox = (sandbox: OwnedSandbox, config?: SandboxConfig): OwnedSandbox => {
     sandboxes.add(sandbox);
-    const inner = overlay(sandbox, {
+    const inner = replaceMembers(sandbox, {
       get info() {
         return config === undefined ? sandbox.info : (defect.info?.(sandbox.info, config) ?? sandbox.info);
       },
@@ -41,9 +41,9 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
         return wrapSandbox(await sandbox.fork(options));
       },
     });
-    return overlay(inner, defect.sandbox?.(inner) ?? {});
+    return replaceMembers(inner, defect.sandbox?.(inner) ?? {});
   };
-  const inner = overlay(good, {
+  const inner = replaceMembers(good, {
     async capabilities() {
       const capabilities = await good.capabilities();
       return defect.capabilities?.(capabilities) ?? capabilities;
@@ -58,7 +58,7 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
     },
   });
   return {
-    runtime: overlay(inner, defect.runtime?.(inner) ?? {}),
+    runtime: replaceMembers(inner, defect.runtime?.(inner) ?? {}),
     async close() {
       await Promise.allSettled(making);
       for (const sandbox of sandboxes) await ignore(sandbox.destroy(), "a broken sandbox may fail to end");
@@ -67,7 +67,7 @@ export function breakRuntime(good: Runtime, defect: Defect): { runtime: Runtime;
 }
 
 /** Returns an object with some members replaced. The others keep their own `this`, and getters stay live. */
-function overlay<T extends object>(below: T, above: Partial<T>): T {
+function replaceMembers<T extends object>(below: T, above: Partial<T>): T {
   return new Proxy(below, {
     get(_target, key) {
       const source: object = key in above ? above : below;

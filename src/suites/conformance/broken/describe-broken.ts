@@ -44,7 +44,7 @@ export function describeBroken(name: string, make: () => Promise<Subject>, only:
       it(`${test.name}: fails when ${defect.what}`, { timeout: 60_000 }, async ({ skip }) => {
         if ("absent" in subject) return skip(subject.absent);
         // A runtime that lacks the needed feature would fail for that reason, which proves nothing. If a test needs
-        // `!feature`, the defect makes a runtime that has the feature claim to lack it.
+        // `!feature`, the broken runtime claims to lack the feature even if it has it.
         const lacking = test.needs?.startsWith("!") ? null : whyNotApplicable(await subject.runtime.capabilities(), test.needs);
         if (lacking !== null) return skip(lacking);
         const { runtime, close } = breakRuntime(subject.runtime, defect);

@@ -64,13 +64,13 @@ export default function TerminalView(props: { sandbox: string; shell: string; is
 
 /** A terminal measures a character once, when it is created. By then its font must have loaded or failed to load. */
 function useMonoFont(): boolean {
-  const [isThere, setThere] = useState(() => document.fonts.check(monoFont()));
+  const [isReady, setReady] = useState(() => document.fonts.check(monoFont()));
   useEffect(() => {
-    if (isThere) return;
-    const markThere = () => setThere(true);
-    document.fonts.load(monoFont()).then(markThere, markThere);
-  }, [isThere]);
-  return isThere;
+    if (isReady) return;
+    const markReady = () => setReady(true);
+    document.fonts.load(monoFont()).then(markReady, markReady);
+  }, [isReady]);
+  return isReady;
 }
 
 function monoFont(): string {
