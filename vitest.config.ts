@@ -37,7 +37,7 @@ export default defineConfig({
           include: ["{src,test,bench,guest}/**/*.e2e.test.ts"],
           exclude: [...notOurs, ...(lane === "work" ? ["**/*.wait.e2e.test.ts"] : [])],
           globalSetup: ["test/support/docker-global-setup.ts", "test/support/cli-bundle-global-setup.ts"],
-          setupFiles: ["test/support/own-folder.ts", "test/support/not-through-a-station.ts"],
+          setupFiles: ["test/support/own-folder.ts"],
           // Files of the waiting lane take turns by themselves: `npm test` runs two of them at once.
           fileParallelism: lane === "wait",
           testTimeout: 120_000,

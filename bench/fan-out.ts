@@ -35,7 +35,7 @@ export async function benchFanOut(): Promise<Figures> {
       throw new Error("no sandbox calls this server");
     },
     runs: { counts: () => ({ atWork: 0, queued: 0, draining: false }), drain() {}, idle: async () => {} },
-    audit: { made: async () => {}, failed: async () => {} },
+    audit: { recordCall: async () => {}, recordFailure: async () => {} },
     stateDir: dir.path,
     version: "0",
     settings: "",

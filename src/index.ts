@@ -142,13 +142,13 @@ export async function createSandbox(config: SandboxConfigInput = {}, options: Cr
 }
 
 export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}): Caisson {
-  const { networked: _, ...caisson } = composeCaisson(options);
+  const { withNetwork: _, ...caisson } = composeCaisson(options);
   return caisson;
 }
 
 /** What this module needs beyond `Caisson`: the caller's own runtime isolates, but we provide the network. */
 interface ComposedCaisson extends Caisson {
-  networked(runtime: Runtime): Promise<Runtime>;
+  withNetwork(runtime: Runtime): Promise<Runtime>;
 }
 
 function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): ComposedCaisson {
@@ -180,7 +180,7 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
     return resolver.resolve(name);
   };
   return {
-    networked: withNetwork,
+    withNetwork,
     runtime: runtimeOf,
     async create(config = {}, { runtime, signal } = {}) {
       const parsed = withAbsolutePaths(parseSandboxConfig(config));

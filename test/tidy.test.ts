@@ -9,10 +9,10 @@ import { errorMessages, messagesIn } from "./tidy/error-messages.ts";
 import { facesKnowTheInterface, interfaceDeclares } from "./tidy/faces.ts";
 import { failuresAreNotSwallowed } from "./tidy/failures.ts";
 import { includeDirections, mayInclude, tagsByName } from "./tidy/guest-includes.ts";
-import { exceptionsNameTests, waitingTestsShare } from "./tidy/lanes.ts";
+import { waitingTestsShare } from "./tidy/lanes.ts";
 import { lazyAtBorders, lazyExceptions } from "./tidy/laziness.ts";
 import { namesAreNoParticiples } from "./tidy/participles.ts";
-import { phrases, plainPhrases } from "./tidy/phrases.ts";
+import { phrases, plainPhrases, titlesAreShort } from "./tidy/phrases.ts";
 import { regularExpressionsAreLinear, regularExpressionsAreWritten } from "./tidy/regular-expressions.ts";
 import {
   childProcessOnlyInRuntimes,
@@ -192,11 +192,19 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
   },
   "functions are not named with a bare participle": {
     rule: namesAreNoParticiples,
-    bad: [{ path: "src/cli/bad.ts", text: "export async function told(context: CliContext): Promise<number> {" }],
+    bad: [{ path: "src/cli/bad.ts", text: "export async function told(context: CliContext): Promise<number> {}" }],
   },
   "arrow functions are not named with a bare participle": {
     rule: namesAreNoParticiples,
-    bad: [{ path: "console/src/bad.tsx", text: "  const shown = async ({ id }: { id: string }): Promise<View> => {" }],
+    bad: [{ path: "console/src/bad.tsx", text: "  const shown = async ({ id }: { id: string }): Promise<View> => {};" }],
+  },
+  "methods are not named with a bare participle": {
+    rule: namesAreNoParticiples,
+    bad: [{ path: "src/api/bad.ts", text: "export interface AuditSink {\n  made(call: AuditedCall): Promise<void>;\n}" }],
+  },
+  "properties that are functions are not named with a bare participle": {
+    rule: namesAreNoParticiples,
+    bad: [{ path: "console/src/bad.tsx", text: "const sink = { failed: async (call: Call) => append(call) };" }],
   },
   "values are not named with a bare participle": {
     rule: namesAreNoParticiples,
@@ -206,6 +214,10 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
   "promises do not swallow failures": {
     rule: failuresAreNotSwallowed,
     bad: [{ path: "src/lib/bad.ts", text: 'const text = await readFile(path, "utf8").catch(() => null);' }],
+  },
+  "promises do not swallow failures with a typed result": {
+    rule: failuresAreNotSwallowed,
+    bad: [{ path: "src/lib/bad.ts", text: 'const state = await look().catch((): State => "unknown");' }],
   },
   "promises do not drop failures without a reason": {
     rule: failuresAreNotSwallowed,
@@ -235,6 +247,18 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
     rule: noWallClock,
     bad: [{ path: "src/api/bad.test.ts", text: "    expect(Date.now() - startedAt).toBeLessThan(20_000);\n" }],
   },
+  "tests do not limit wall-clock time in a variable": {
+    rule: noWallClock,
+    bad: [{ path: "src/api/bad.test.ts", text: "const spent = Date.now() - began;\nexpect(spent / 1000, id).not.toBeGreaterThan(20);\n" }],
+  },
+  "tests do not limit wall-clock time that a function returns": {
+    rule: noWallClock,
+    bad: [{ path: "src/api/bad.test.ts", text: "async function time() {\n  await work();\n  return performance.now() - began;\n}\n" }],
+  },
+  "tests do not limit elapsed times of helpers": {
+    rule: noWallClock,
+    bad: [{ path: "src/api/bad.test.ts", text: "expect(await tookMs(work)).toBeLessThan(20_000);\n" }],
+  },
   "tests do not replace modules": {
     rule: noModuleMocks,
     bad: [{ path: "src/api/bad.test.ts", text: 'vi.mock("node:fs/promises", () => ({}));' }],
@@ -250,13 +274,13 @@ const rules: Record<string, { rule: (files: readonly SourceFile[]) => Violation[
       { path: "test/support/rig.ts", text: 'import { useDockerEngine } from "./docker-engine.ts";' },
     ],
   },
-  "exceptions name test files that exist": {
-    rule: exceptionsNameTests,
-    bad: [{ path: "test/support/not-through-a-station.ts", text: '{ file: "gone.e2e.test.ts", reason: "x" }' }],
-  },
   "pages, comments, messages and test titles use plain phrases": {
     rule: plainPhrases,
     bad: [{ path: "src/cli/bad.ts", text: "/**\n * The run goes\n * on.\n */" }],
+  },
+  "test titles are short": {
+    rule: titlesAreShort,
+    bad: [{ path: "src/cli/bad.test.ts", text: `test("${"starts a run and ".repeat(5)}ends it", () => {});` }],
   },
   "no paths of a developer's machine": { rule: noMachinePaths, bad: [{ path: "docs/bad.md", text: "see /home/someuser/project/x" }] },
 };

@@ -7,7 +7,7 @@ import type { RunState } from "./run-state.ts";
 export interface Journal {
   readonly state: RunState;
   /** The number of events from other writers folded in so far. */
-  heard(): number;
+  countUnowned(): number;
   /**
    * Resolves when the events are durable. With `ifHeard`, appends only if no other writer has appended since the caller
    * decided; otherwise folds those events in and throws `conflict` with `details.heard`. Throws `superseded` when
@@ -24,7 +24,7 @@ export interface Journal {
    * Resolves when another writer (a person, another process) has appended an event. Throws `cancelled` if the signal
    * fires.
    */
-  changed(signal: AbortSignal): Promise<void>;
+  waitForUnowned(signal: AbortSignal): Promise<void>;
   /** Calls the listener at once for each event from another writer. Returns a function that stops this. */
   onForeign(listener: (event: RunEvent) => void): () => void;
 }

@@ -45,7 +45,7 @@ export async function driveRun(options: LoopOptions): Promise<void> {
   const schemas = options.tools.map(toolSchema);
   while (journal.state.status !== "ended") {
     if (options.signal.aborted) throw releasedError(options.signal, journal.state.run);
-    const heardCount = journal.heard();
+    const heardCount = journal.countUnowned();
     const turn = turnOf(journal.state);
     const decision = duringTurn(turn, () => decide(journal.state, { contextTokens: model.contextTokens }));
     using effect = interruptible(options);
@@ -112,7 +112,7 @@ async function unlessReleased(performing: Promise<void>, signal: AbortSignal, ru
 interface Performing extends RunToolsOptions {
   /** Fires when the run is released, and ends what cannot be continued later: the model's answer, and waiting. */
   releaseSignal: AbortSignal;
-  /** `Journal.heard()` at the time of the decision. */
+  /** `Journal.countUnowned()` at the time of the decision. */
   heard: number;
   model: Model;
   schemas: readonly ToolSchema[];
@@ -129,7 +129,7 @@ async function perform(decision: StepDecision, options: Performing): Promise<voi
     case "compact":
       return await compact({ ...options, signal: either() });
     case "wait":
-      return void (await ignore(journal.changed(either()), "the loop checks the signals"));
+      return void (await ignore(journal.waitForUnowned(either()), "the loop checks the signals"));
     case "waitOut":
       return await waitOut(options, decision.text);
     case "continue":
@@ -162,7 +162,7 @@ async function waitOut(options: Performing, text: string): Promise<void> {
   }
   const over = new AbortController();
   const either = AbortSignal.any([options.signal, options.releaseSignal, over.signal]);
-  const changed = ignore(journal.changed(either), "the loop checks the signals");
+  const changed = ignore(journal.waitForUnowned(either), "the loop checks the signals");
   const due = ignore(delay(OUTAGE_LOOK_MS, "due" as const, { signal: either }), "the loop checks the signals");
   const first = await Promise.race([changed, due]);
   over.abort();

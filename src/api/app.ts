@@ -91,7 +91,7 @@ export function createApp(options: AppOptions): App {
       life = requests.begin({ disconnected: req.raw.signal, ...defined({ stillValid, token }) });
       return await work(caller, { life, call });
     } catch (error) {
-      await audit.failed(call, error);
+      await audit.recordFailure(call, error);
       // Only after the audit entry: a station that ends waits for pending ones.
       life?.end();
       return problemAnswer(error, { request: context.req.raw, onDefect });
@@ -208,7 +208,7 @@ function auditOfTools(audit: Audit, { caller, address }: SeenCall): ToolAudit {
   const callOf = (tool: string): SeenCall => ({ action: `mcp.${tool}`, changes: true, caller, address, params: {} });
   return {
     record: (tool, subject) => audit.record(callOf(tool), subject),
-    failed: (tool, error) => audit.failed(callOf(tool), error),
+    recordFailure: (tool, error) => audit.recordFailure(callOf(tool), error),
   };
 }
 

@@ -63,14 +63,14 @@ describe("a call over a WebSocket", () => {
 
   test("is refused when it cannot be audited", async () => {
     const { streams } = await client();
-    const { made: recordCall } = station().audit;
-    station().audit.made = async () => {
+    const { recordCall } = station().audit;
+    station().audit.recordCall = async () => {
       throw new CaissonError("no_space", "the disk is full");
     };
     try {
       await expect(streams.createHeld({ spec: {} })).rejects.toMatchObject({ code: "no_space" });
     } finally {
-      station().audit.made = recordCall;
+      station().audit.recordCall = recordCall;
     }
     expect((await station().sandboxes.list()).sandboxes).toEqual([]);
     expect(defects).toEqual([]);

@@ -45,15 +45,15 @@ describe("an HTTP call", () => {
   });
 
   test("is refused when it cannot be audited", async () => {
-    const { made: recordCall } = station().audit;
-    station().audit.made = async () => {
+    const { recordCall } = station().audit;
+    station().audit.recordCall = async () => {
       throw new CaissonError("no_space", "the disk is full");
     };
     try {
       expect((await post("/v1/sandboxes")).status).toBe(507);
       expect((await ask("/v1/sandboxes")).status).toBe(200);
     } finally {
-      station().audit.made = recordCall;
+      station().audit.recordCall = recordCall;
     }
     expect((await station().sandboxes.list()).sandboxes).toEqual([]);
     expect(defects).toEqual([]);

@@ -11,8 +11,8 @@ const VALUES_MAX = 20;
 
 /** The store that records calls. */
 export interface AuditSink {
-  made(call: AuditedCall): Promise<void>;
-  failed(call: AuditedCall, code: string): Promise<void>;
+  recordCall(call: AuditedCall): Promise<void>;
+  recordFailure(call: AuditedCall, code: string): Promise<void>;
 }
 
 /** A call, as much as is known about it. */
@@ -32,7 +32,7 @@ export interface Audit {
   /** Records the call before it has any effect. If this throws, the call must not be made. */
   record(call: SeenCall, subject?: AuditSubject): Promise<void>;
   /** Records a failure. Never throws. */
-  failed(call: SeenCall, error: unknown): Promise<void>;
+  recordFailure(call: SeenCall, error: unknown): Promise<void>;
 }
 
 /** Records who requested what: calls that change something, and those that were denied access. */
@@ -40,16 +40,16 @@ export function createAudit({ sink, onDefect }: { sink: AuditSink; onDefect: (er
   const refusals = createRates({ perMinute: REFUSALS_PER_MINUTE });
   return {
     async record(call, subject = {}) {
-      if (call.changes) await sink.made(toAuditedCall(call, subject));
+      if (call.changes) await sink.recordCall(toAuditedCall(call, subject));
     },
-    async failed(call, error) {
+    async recordFailure(call, error) {
       // The call was refused early, to save writes like this one.
       if (error instanceof CaissonError && error.details?.overload === true) return;
       const code = error instanceof CaissonError ? error.code : "internal";
       const wasLetIn = call.caller !== null && code !== "denied";
       if (wasLetIn && (call.caller?.kind === "sandbox" || !call.changes || call.action === null)) return;
       if (!wasLetIn && !refusals.take(call.address ?? "").ok) return;
-      await sink.failed(toAuditedCall(call, {}), code).catch(onDefect);
+      await sink.recordFailure(toAuditedCall(call, {}), code).catch(onDefect);
     },
   };
 }

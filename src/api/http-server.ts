@@ -73,7 +73,7 @@ export function serverOf({ app, upgrades, intake }: Faces, options: HttpServer):
     }
   });
   server.on("clientError", refuseBroken);
-  server.on("connection", () => intake.accepted());
+  server.on("connection", () => intake.reportConnection());
   return server;
 }
 

@@ -37,7 +37,7 @@ export function createRequests() {
       sendAll();
       return promise;
     },
-    answered(request: number, problem: Problem | null): void {
+    settle(request: number, problem: Problem | null): void {
       const open = pending.get(request);
       pending.delete(request);
       if (problem === null) open?.resolve("station");

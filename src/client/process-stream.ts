@@ -276,7 +276,7 @@ function createProcessState({ first }: Pick<Opening, "first">) {
       if (message.type === "ended") finish(message.ended);
       else if (message.type === "taken") input.acknowledge(message.bytes);
       else if (message.type === "stdinClosed") input.fail(new CaissonError(message.problem.code, message.problem.detail));
-      else if (message.type === "answered") requests.answered(message.request, message.problem);
+      else if (message.type === "answered") requests.settle(message.request, message.problem);
     },
     /** The connection ended and will not be reopened. */
     lost: (error: CaissonError | null) => finish(lostOutcome(), error ?? new CaissonError("lost", "the connection to the process ended")),

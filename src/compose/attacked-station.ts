@@ -8,7 +8,7 @@ import { socketFetch } from "../client/socket-fetch.ts";
 import { CaissonError } from "../contract/error/error.ts";
 import { ifErrnoSync } from "../lib/failures.ts";
 import { shortSocketPath } from "../lib/short-socket-path.ts";
-import type { AttackedStation } from "../suites/station/station-claim.ts";
+import type { AttackedStation } from "../suites/station-attack/station-claim.ts";
 import { composeBackground } from "./server.ts";
 
 const SECRET = "ATTACK_OPERATOR";

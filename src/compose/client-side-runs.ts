@@ -55,7 +55,7 @@ export function clientSideRuns(remote: RunVerbs, options: ClientSideOptions): Ru
       };
       return await orHere(byStation, (runs) => runs.start(input, choices));
     },
-    events: (run, query) => (own === null ? notices.said(run, remote.events(run, query)) : own.events(run, query)),
+    events: (run, query) => (own === null ? notices.report(run, remote.events(run, query)) : own.events(run, query)),
     resume: (run, request) =>
       orHere(
         () => listenedTo(remote.resume(run, request)),
@@ -75,7 +75,7 @@ function createNotices(say: (text: string) => void) {
   const lastSeqs = new Map<string, number>();
   return {
     listen: (run: string, afterSeq: number) => void lastSeqs.set(run, afterSeq),
-    async *said(run: string, events: AsyncIterable<NumberedRunEvent>): AsyncGenerator<NumberedRunEvent, void, undefined> {
+    async *report(run: string, events: AsyncIterable<NumberedRunEvent>): AsyncGenerator<NumberedRunEvent, void, undefined> {
       for await (const event of events) {
         const last = lastSeqs.get(run);
         if (last !== undefined && event.seq > last) {

@@ -35,7 +35,7 @@ export function composeAudit(local: OpenLocal): LocalAudit {
       const { createLocalAudit } = await import("../station/audit/local-audit.ts");
       return createLocalAudit((await local()).core);
     },
-    { made: "answer", failed: "answer", forgetOld: "answer" },
+    { recordCall: "answer", recordFailure: "answer", forgetOld: "answer" },
   );
 }
 

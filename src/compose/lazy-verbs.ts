@@ -12,11 +12,7 @@ type Kinds<Verbs> = { [Name in keyof Verbs]: Kind<Verbs[Name]> };
  * Creates a group of verbs that loads with its first call, so a command does not pay for code that it does not use.
  * `more` gives the kind of each function that is not a verb.
  */
-export function lazyGroup<Verbs extends object>(
-  group: GroupName,
-  load: () => Promise<Verbs>,
-  more: Readonly<Record<string, "answer" | "stream">> = {},
-): Verbs {
+export function lazyGroup<Verbs extends object>(group: GroupName, load: () => Promise<Verbs>, more: Partial<Kinds<Verbs>> = {}): Verbs {
   const kinds = Object.entries<VerbFacts>(verbFacts[group]).map(([name, facts]) => [name, isStream(facts) ? "stream" : "answer"]);
   return lazyVerbs<Verbs>({ ...Object.fromEntries(kinds), ...more }, load);
 }

@@ -25,7 +25,7 @@ const open = () =>
     environment: readEnvironment({ HOME: dir, PATH: "", CAISSON_HOME: join(dir, "state") }),
     folder: dir,
     model,
-    runtimes: { runtime: async () => runtime, networked: async (inner) => inner },
+    runtimes: { runtime: async () => runtime, withNetwork: async (inner) => inner },
   });
 const start = async (task: string) => {
   await using station = open();

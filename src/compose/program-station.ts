@@ -19,7 +19,7 @@ export interface ProgramParts {
   model?: string | Model;
   /** The program's own runtime replaces the one that a run began with. */
   runtime?: string | Runtime;
-  runtimes: { runtime(name?: string): Promise<Runtime>; networked(runtime: Runtime): Promise<Runtime> };
+  runtimes: { runtime(name?: string): Promise<Runtime>; withNetwork(runtime: Runtime): Promise<Runtime> };
   hooks?: NonNullable<RunsOptions["hooks"]>;
 }
 
@@ -65,6 +65,6 @@ function runtimeOf({ runtime, runtimes }: Pick<ProgramParts, "runtime" | "runtim
       throw new CaissonError("unsupported", `the run began with the OCI runtime ${ociRuntime}, which a program cannot choose`, {
         hint: "Continue it on the command line: caisson resume.",
       });
-    return typeof runtime === "object" ? runtimes.networked(runtime) : runtimes.runtime(runtime ?? name);
+    return typeof runtime === "object" ? runtimes.withNetwork(runtime) : runtimes.runtime(runtime ?? name);
   };
 }

@@ -6,7 +6,7 @@ import type { LocalNetworks } from "../station/networks/local-networks.ts";
 import type { LocalSandboxes, SandboxChange } from "../station/sandboxes/local-sandboxes.ts";
 import type { LocalTokens } from "../station/tokens/local-tokens.ts";
 import type { LocalWebhooks } from "../station/webhooks/local-webhooks.ts";
-import type { AttackedStation } from "../suites/station/station-claim.ts";
+import type { AttackedStation } from "../suites/station-attack/station-claim.ts";
 import type { MachineVerbs } from "../verbs/machine.ts";
 import type { RunVerbs } from "../verbs/runs.ts";
 import type { SessionVerbs } from "../verbs/sessions.ts";

@@ -60,7 +60,7 @@ export function toLocalWork(
       broughtBefore = compared.broughtBefore;
       return compared.changes;
     },
-    applied: async () => new Map(),
+    readApplied: async () => new Map(),
     noteApplied: (files) => tell({ applied: Object.fromEntries([...broughtBefore, ...files]) }),
     // The station stores the files when it receives the report.
     keepApplied: async () => undefined,

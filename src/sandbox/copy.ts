@@ -70,7 +70,7 @@ export async function copyOut(
     return copiedOf(
       await unpackFolder(to, archive, {
         bytesMax: bounds.bytesMax,
-        exceeded: () => bounds.exceeded(from),
+        limitError: () => bounds.limitError(from),
         ...(entriesMax !== undefined && { entriesMax }),
       }),
     );
@@ -78,14 +78,14 @@ export async function copyOut(
   const target = to.endsWith("/") || (await isFolder(to)) ? join(to, basename(from)) : to;
   const bounds = await boundsOf(dirname(target), bytesMax);
   // A sparse file can have any size and take no space inside, but its copy would.
-  if (sizeBytes > bounds.bytesMax) throw bounds.exceeded(from, sizeBytes);
+  if (sizeBytes > bounds.bytesMax) throw bounds.limitError(from, sizeBytes);
   const bytes = await writeReplacing(target, await sandbox.readFile(from, asUser), { mode: mode & 0o777, bounds: { ...bounds, from } });
   return { files: 1, bytes, skipped: [] };
 }
 
 interface Bounds {
   bytesMax: number;
-  exceeded(from: string, sizeBytes?: number): CaissonError;
+  limitError(from: string, sizeBytes?: number): CaissonError;
 }
 
 /** Returns the limit for writing into a folder: the caller's limit or the free disk space, whichever is smaller. */
@@ -97,7 +97,7 @@ async function boundsOf(folder: string, bytesMax = UNPACKED_BYTES_MAX): Promise<
   if (room < bytesMax)
     return {
       bytesMax: room,
-      exceeded: (from, sizeBytes) =>
+      limitError: (from, sizeBytes) =>
         new CaissonError(
           "no_space",
           `${what(from, sizeBytes)} ${sizeBytes === undefined ? "" : "more than "}the ${showBytes(room)} available in ${folder}`,
@@ -108,7 +108,7 @@ async function boundsOf(folder: string, bytesMax = UNPACKED_BYTES_MAX): Promise<
     };
   return {
     bytesMax: bytesMax,
-    exceeded: (from, sizeBytes) =>
+    limitError: (from, sizeBytes) =>
       new CaissonError(
         "too_large",
         `${what(from, sizeBytes)} ${sizeBytes === undefined ? "" : "more than "}the limit of ${showBytes(bytesMax)}`,
@@ -183,7 +183,7 @@ async function writeReplacing(
     try {
       for await (const piece of content) {
         bytes += piece.length;
-        if (bytes > options.bounds.bytesMax) throw options.bounds.exceeded(options.bounds.from);
+        if (bytes > options.bounds.bytesMax) throw options.bounds.limitError(options.bounds.from);
         for (let at = 0; at < piece.length; ) at += (await file.write(piece, at)).bytesWritten;
       }
       await file.chmod(options.mode);

@@ -77,8 +77,8 @@ describe("an owner's share", () => {
     await writeRecord("mirrors", "a.git", { owner: "ada", bytes: 30 * MIB });
     await writeRecord("templates", "image-a", { owner: "ada", bytes: 20 * MIB });
     await writeRecord("templates", "image-b", { bytes: 20 * MIB });
-    expect(await shares.left("ada")).toBe(20 * MIB);
-    expect(await shares.left("bob")).toBe(100 * MIB);
+    expect(await shares.countBytesLeft("ada")).toBe(20 * MIB);
+    expect(await shares.countBytesLeft("bob")).toBe(100 * MIB);
     const { promise, resolve } = Promise.withResolvers<void>();
     const start = Promise.withResolvers<void>();
     const first = shares.write({ what: "the upload", owner: "ada" }, async ({ add }) => {

@@ -63,7 +63,7 @@ export interface DiskShares {
   /** Checks once, before something small is written. Throws `no_space`. */
   check(what: string): Promise<void>;
   /** Returns how many bytes an owner may still store. */
-  left(owner: string): Promise<number>;
+  countBytesLeft(owner: string): Promise<number>;
 }
 
 interface Active {
@@ -88,7 +88,7 @@ export function createDiskShares(options: DiskSharesOptions): DiskShares {
   };
   return {
     check: (what) => check({ what }, 0),
-    async left(owner) {
+    async countBytesLeft(owner) {
       if (!isBounded(owner)) return Number.MAX_SAFE_INTEGER;
       return Math.max(0, (await room()).bytesPerOwnerMax - (await keptBytes(stateDir, owner)) - underWay(owner));
     },

@@ -16,7 +16,7 @@ import {
   SpecList,
   SpecView,
 } from "../contract/spec/spec-verbs.ts";
-import { WaitQuery } from "./durable-jobs.ts";
+import { jobVerbs, WaitQuery } from "./durable-jobs.ts";
 import { type VerbsOf, verb } from "./verb.ts";
 
 /** One event of a spec, with its place in the spec log. */
@@ -24,6 +24,9 @@ const NumberedSpecEvent = SpecEvent.and(z.object({ seq: z.int().positive() }));
 export type NumberedSpecEvent = SpecEvent & { seq: number };
 /** Room for one phase as JSON with its envelope. */
 const EDIT_BYTES_MAX = 1024 * 1024;
+
+/** The other verbs of a spec promise more than those of other jobs: a spec can be executed again after its end. */
+const shared = jobVerbs({ group: "specs", thing: "spec", view: SpecView, event: NumberedSpecEvent });
 
 /**
  * Specs go from an idea to finished work phase by phase; each phase is an agent's run in a sandbox. A spec is named by
@@ -44,13 +47,10 @@ export const specs = {
     owned: "by hand",
     summary: "Create a spec from an idea. Nothing runs until it is executed.",
   }),
-  get: verb({
-    path: "GET /v1/specs/{spec}",
-    gives: SpecView,
-    scope: "read",
-    owned: "spec",
+  get: {
+    ...shared.get,
     summary: "Get one spec: its phases, attempts with their runs, decisions, versions, tasks, and the changes that cover each requirement.",
-  }),
+  },
   /** Lists specs, last changed first. */
   list: verb({
     path: "GET /v1/specs",
@@ -126,15 +126,7 @@ export const specs = {
     owned: "spec",
     summary: "Wait until a spec ends or waits for a person. After `timeoutMs`, answers with its current state.",
   }),
-  /** Reads the events from a sequence number on. With `follow`, also yields new ones until the spec ends. */
-  events: verb({
-    path: "GET /v1/specs/{spec}/events",
-    gives: NumberedSpecEvent,
-    kind: "log",
-    scope: "read",
-    owned: "spec",
-    summary: "List the events of a spec: a page as JSON, or server-sent events until it ends, with sequence numbers as ids.",
-  }),
+  events: shared.events,
   /** Compares two versions. Throws `not_found` for a version that does not exist. */
   diff: verb({
     path: "GET /v1/specs/{spec}/diff",

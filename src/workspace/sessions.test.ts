@@ -185,7 +185,7 @@ describe("a session", () => {
     const sessions = store(1);
     await create(sessions);
     const path = join(dir, "sessions", "s", "applied.json");
-    expect(await sessions.applied("s")).toEqual(new Map());
+    expect(await sessions.readApplied("s")).toEqual(new Map());
     await sessions.noteApplied("s", new Map([["a", "1"]]));
     const text = readFileSync(path, "utf8");
     // A folder with that name simulates a file that cannot be read.
@@ -197,7 +197,7 @@ describe("a session", () => {
     await expect(sessions.noteApplied("s", new Map([["b", "2"]]))).rejects.toMatchObject({ code: "internal", hint: expect.any(String) });
     renameSync(`${path}-aside`, path);
     await sessions.noteApplied("s", new Map([["b", "2"]]));
-    expect([...(await sessions.applied("s")).keys()]).toEqual(["a", "b"]);
+    expect([...(await sessions.readApplied("s")).keys()]).toEqual(["a", "b"]);
   });
 
   test("that cannot be read does not count as missing", async () => {

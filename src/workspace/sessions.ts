@@ -53,7 +53,7 @@ export interface SessionStore extends SessionLocks {
   record(id: string, event: NewSessionEvent, options?: { once?: boolean }): Promise<void>;
   history(id: string): Promise<SessionEvent[]>;
   /** Returns the git blob names of contents that were applied to the user's folder from here, by path. */
-  applied(id: string): Promise<Map<string, string>>;
+  readApplied(id: string): Promise<Map<string, string>>;
   noteApplied(id: string, files: ReadonlyMap<string, string>): Promise<void>;
   /** Returns the folders of a git workspace's layer as they were checked out, by inode. */
   folders(id: string): Promise<Record<string, number>>;
@@ -115,14 +115,14 @@ export function createSessionStore(options: {
     // If a damaged record counted as empty, the next write would destroy it.
     throw new CaissonError("internal", `${path} is damaged`, { hint: `Repair it, or remove it: ${RECORDS[name]}.` });
   };
-  const readApplied: SessionStore["applied"] = async (id) => new Map(Object.entries(await readRecord<string>(id, "applied.json")));
+  const readApplied: SessionStore["readApplied"] = async (id) => new Map(Object.entries(await readRecord<string>(id, "applied.json")));
   const listAll = () => readSessions(root, get);
   return {
     get,
     update,
     record,
     history,
-    applied: readApplied,
+    readApplied,
     ...createSessionLocks({ ...options, now, stream, get, update, record }),
     folders: (id) => readRecord<number>(id, "folders.json"),
     noteFolders: (id, folders) => replace(id, "folders.json", folders),

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
+import { isThroughStation } from "../support/station-modes.ts";
 import { readTree } from "../support/tree-on-disk.ts";
 import { useWorkspaceCli } from "../support/workspace-cli.ts";
 
@@ -42,6 +43,8 @@ async function workedOn() {
 }
 
 const filesIn = (folder: string) => Object.fromEntries(Object.entries(readTree(folder)).filter(([path]) => !path.startsWith(".git/")));
+
+beforeEach(({ skip }) => skip(isThroughStation, "the station applies, so killing the command interrupts nothing"));
 
 describe("an apply that is killed at any operation", () => {
   test("leaves the next apply, diff, branch, count and exec complete", async () => {

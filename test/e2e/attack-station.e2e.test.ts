@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { SignedReport } from "../../src/contract/machine/attack-report.ts";
 import { verifyReport } from "../../src/suites/attack/report.ts";
-import { stationClaims } from "../../src/suites/station/run-station-attacks.ts";
+import { stationClaims } from "../../src/suites/station-attack/run-station-attacks.ts";
 import { useRunsCli } from "../support/runs-cli.ts";
 
 const cli = useRunsCli();

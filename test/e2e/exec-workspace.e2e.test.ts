@@ -131,7 +131,7 @@ describe("caisson exec", () => {
     expect((await inProject("--no-workspace", "--", "ls", "-A", "/workspace")).text).toBe("");
   });
 
-  test("reports files lost with the sandbox in one line, unless --quiet or --json is given", async () => {
+  test("reports lost files in one line, unless --quiet or --json is given", async () => {
     const change = ["--", "sh", "-c", "mkdir made; touch made/a made/b; rm data.txt; mkdir __pycache__; touch __pycache__/x"];
     expect((await inProject(...change)).stderr).toBe("caisson: 3 files changed inside and were discarded; use -w .:rw to keep them\n");
     expect((await inProject("--quiet", ...change)).stderr).toBe("");

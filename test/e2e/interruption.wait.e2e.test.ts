@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { advanceTimers, HELD_STEP_MS, holdTimers } from "../support/held-timers.ts";
 import { stationMode } from "../support/station-modes.ts";
 import { expectNothingLeftAfterEach, type Started, tracesOf, until, useCaisson } from "./caisson-process.ts";
 
-const { run, start, sandboxes } = useCaisson();
+const { run, start, sandboxes, base } = useCaisson();
 expectNothingLeftAfterEach(sandboxes);
 
 /** Waits until the command writes, and returns the sandbox's id. */
@@ -60,29 +61,43 @@ describe("interruption", () => {
     expect(await started.finished).toMatchObject({ code: 7, text: "up\nbye\n" });
   });
 
-  test("ends a program that ignores signals, sooner after a second one", async () => {
-    const ids = new Set<string>();
-    /** Resolves with the milliseconds from the last signal to the end. */
-    const refusing = async (...signals: NodeJS.Signals[]) => {
-      const { child, finished } = start(["exec", "--", "sh", "-c", 'trap "echo no" INT TERM HUP; echo up; while :; do sleep 0.05; done']);
-      await new Promise((resolve) => child.stdout?.once("data", resolve));
+  describe("a program that ignores signals", () => {
+    /** Starts the program with the command's timers held, and waits until it has refused SIGINT. */
+    const refuse = async () => {
+      const program = 'trap "echo no" INT TERM HUP; echo up; while :; do echo on; sleep 0.05; done';
+      const started = start(["exec", "--", "sh", "-c", program], { env: holdTimers("exec", base()) });
+      onTestFinished(() => void started.child.kill("SIGKILL"));
+      let text = "";
+      started.child.stdout?.on("data", (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      const linesOf = (word: string) => text.split("\n").filter((line) => line === word).length;
+      await until("the program is up", () => linesOf("up") > 0);
       // A sandbox that is being removed has another name.
-      for (const id of sandboxes()) if (id.startsWith("sb_")) ids.add(id);
-      let began = 0;
-      for (const signal of signals) {
-        // Waits until the first signal arrives inside: two at once may arrive in either order, or as one.
-        const refused = new Promise((resolve) => child.stdout?.once("data", resolve));
-        began = performance.now();
-        child.kill(signal);
-        await Promise.race([refused, finished]);
-      }
-      expect((await finished).code).toBe(130);
-      return performance.now() - began;
+      const ids = sandboxes().filter((id) => id.startsWith("sb_"));
+      started.child.kill("SIGINT");
+      await until("the program has refused the signal", () => linesOf("no") > 0);
+      return { ...started, ids, linesOf };
     };
-    const [patientMs, hurriedMs] = await Promise.all([refusing("SIGINT"), refusing("SIGINT", "SIGTERM")]);
-    expect(patientMs).toBeGreaterThan(2_900);
-    expect(hurriedMs).toBeLessThan(patientMs);
-    expect([...ids].flatMap(tracesOf)).toEqual([]);
+
+    test("has three seconds to end before it is killed", async () => {
+      const { child, finished, ids, linesOf } = await refuse();
+      await advanceTimers(child);
+      const before = linesOf("on");
+      await until(`it continues after ${HELD_STEP_MS} ms`, () => linesOf("on") > before + 5);
+      expect(child.exitCode).toBeNull();
+      await advanceTimers(child);
+      expect((await finished).code).toBe(130);
+      expect(ids.flatMap(tracesOf)).toEqual([]);
+    });
+
+    test("is killed at a second signal, before any timer fires", async () => {
+      const { child, finished, ids } = await refuse();
+      // Not earlier: two signals at once may arrive in either order, or as one.
+      child.kill("SIGTERM");
+      expect((await finished).code).toBe(130);
+      expect(ids.flatMap(tracesOf)).toEqual([]);
+    });
   });
 
   test("ends even if the reader of its output is stuck", async () => {

@@ -19,7 +19,7 @@ const templates = (prefix: string) => readdirSync(join(home(), "templates")).fil
 const countsOf = async () =>
   Object.fromEntries((JSON.parse((await run(["df", "--json"])).text) as MachineUsage).kinds.map(({ kind, count }) => [kind, count]));
 
-test("removes unpacked images that no sandbox uses, but none in use or used a moment ago", async () => {
+test("removes unpacked images, but none in use or used a moment ago", async () => {
   const layout = join(base(), "layout");
   const program = readFileSync("/bin/busybox");
   const entries = [
@@ -46,7 +46,7 @@ test("removes unpacked images that no sandbox uses, but none in use or used a mo
   expect(templates("image-")).toEqual([image]);
 });
 
-test("removes the clone of a repository after its last session, and artifacts of removed runs", async () => {
+test("removes clones without a session, and artifacts of removed runs", async () => {
   const repository = join(base(), "repository");
   mkdirSync(repository);
   const env = { PATH: process.env.PATH, HOME: base() };

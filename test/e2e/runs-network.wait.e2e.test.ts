@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
 import { startModelServer } from "../support/model-server.ts";
 import { type LoggedEvent, useRunsCli } from "../support/runs-cli.ts";
+import { isThroughStation } from "../support/station-modes.ts";
 
 const cli = useRunsCli();
 afterEach(() => {
@@ -167,7 +168,8 @@ describe("an agent and the network", () => {
     expect(ended.text).not.toContain(key);
   });
 
-  test("a network that fails at `resume` costs neither the sandbox nor the command", async () => {
+  test("a network that fails at `resume` costs neither the sandbox nor the command", async ({ skip }) => {
+    skip(isThroughStation, "the station drives the run, so there is nothing to resume when the command is killed");
     const { going, id } = await start(
       { turns: [{ calls: [bash("echo begun; sleep 6; echo ended")] }, { say: "Done." }] },
       "--network",

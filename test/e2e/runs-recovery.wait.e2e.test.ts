@@ -6,6 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, test } from "vitest";
 import { processOne } from "../support/process-one.ts";
 import { type LoggedEvent, useRunsCli } from "../support/runs-cli.ts";
+import { isThroughStation } from "../support/station-modes.ts";
 import { tracesOf } from "./caisson-process.ts";
 
 const cli = useRunsCli();
@@ -18,7 +19,8 @@ const idOf = (events: readonly LoggedEvent[]): string => (events[0]?.type === "r
 const numbers = Array.from({ length: 30 }, (_, at) => `${at + 1}`).join("\n");
 
 describe("a command that was running when its driver died", () => {
-  test("is attached to again, runs once, and keeps its whole output", async () => {
+  test("is attached to again, runs once, and keeps its whole output", async ({ skip }) => {
+    skip(isThroughStation, "the station drives the run; crash-station.wait.e2e.test.ts tests killed stations");
     const folder = await cli.folder();
     const model = await cli.script({
       turns: [
@@ -64,7 +66,8 @@ describe("a command that was running when its driver died", () => {
     expect(done.events.flatMap((event) => (event.type === "run.sandboxed" ? [event.data.why] : []))).toEqual(["start", "lost"]);
   });
 
-  test("is lost if its sandbox died with the driver", async () => {
+  test("is lost if its sandbox died with the driver", async ({ skip }) => {
+    skip(isThroughStation, "the station drives the run; crash-station.wait.e2e.test.ts tests killed stations");
     const folder = await cli.folder();
     const model = await cli.script({
       turns: [{ calls: [bash("echo kept > file.txt; echo up; sleep 60")] }, { say: "Told.", expect: { news: ["The sandbox died"] } }],
@@ -83,7 +86,8 @@ describe("a command that was running when its driver died", () => {
   });
 });
 
-test("a dead sandbox of an abandoned run can be removed without a trace", async () => {
+test("a dead sandbox of an abandoned run can be removed without a trace", async ({ skip }) => {
+  skip(isThroughStation, "the station drives the run; crash-station.wait.e2e.test.ts tests killed stations");
   const model = await cli.script({ turns: [{ calls: [bash("echo up; sleep 60")] }] });
   const going = cli.start(["run", "x", "--no-workspace", "--model", model, "--json"]);
   const { data } = await going.event("run.sandboxed");

@@ -1,12 +1,15 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { ShipView } from "../../src/contract/ship/ship-verbs.ts";
 import { makeForgeRepository } from "../support/forge-repository.ts";
+import { isThroughStation } from "../support/station-modes.ts";
 import { useWorkspaceCli } from "../support/workspace-cli.ts";
 
 const { cli, work, ok } = useWorkspaceCli();
+
+beforeEach(({ skip }) => skip(isThroughStation, "the station ships, so killing the command interrupts nothing"));
 
 describe("a ship to a bare repository whose process is killed", () => {
   test.each(["lock.own:before#1", "lock:after#1", "lock.becomes:before#2", "lock.own:removed:before#1"])(

@@ -31,7 +31,7 @@ export async function openGatewayRig(replies: Record<string, UpstreamReply>, opt
       anthropic: { baseUrl: upstream.url, key: async () => CANARY },
       openai: { baseUrl: `${upstream.url}/v1`, key: async () => CANARY },
     },
-    spent: () => ({ costUsd: 0, tokens: 0 }),
+    readSpent: () => ({ costUsd: 0, tokens: 0 }),
     prices: (_wire, model, usage) => (model.startsWith("priced") ? usage.inputTokens + 2 * usage.outputTokens : null),
     redact: (text) => text.replaceAll("hunter2", "[secret PASSWORD]"),
     emit(event) {

@@ -5,11 +5,13 @@ import { join } from "node:path";
 /**
  * How the tests run the command line: without a station, through a station on the same state folder that it finds by
  * its socket, or through a station at an address with a token. Every test of the command line passes in all three
- * modes; `npm run test:modes` runs the last two.
+ * modes; `npm run test:modes` runs the last two. A test of the process that does the work skips itself, with the
+ * reason, if a station does it.
  */
 export type StationMode = "none" | "socket" | "http";
 
 export const stationMode = modeFrom(process.env.CAISSON_TEST_MODE);
+export const isThroughStation = stationMode !== "none";
 
 function modeFrom(text: string | undefined): StationMode {
   if (text === undefined || text === "" || text === "none") return "none";

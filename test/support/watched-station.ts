@@ -53,7 +53,7 @@ export function useWatch(options: { programs?: Readonly<Record<string, Program>>
       // A guest answers in between, and its answer arrives at another millisecond.
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
-    await watch.settled();
+    await watch.waitForRestarts();
   };
   return {
     seconds,

@@ -19,11 +19,13 @@ export const failuresAreNotSwallowed: Rule = (files) =>
 
 /** Returns the bodies of `.catch(() => …)`, `.then(…, () => …)` and `catch { … }`. */
 function handlersIn(text: string): string[] {
-  const caught = [...text.matchAll(/\.catch\(\s*\(\) =>|\bcatch (?=\{)/g)].map(({ index, 0: { length } }) => bodyAt(text, index + length));
+  const caught = [...text.matchAll(/\.catch\(\s*\(\)(?:: [^=;]+)? =>|\bcatch (?=\{)/g)].map(({ index, 0: { length } }) =>
+    bodyAt(text, index + length),
+  );
   const second = [...text.matchAll(/\.then\(/g)].map(({ index, 0: { length } }) => {
     const start = index + length;
     const rest = text.slice(start + bodyAt(text, start, ",").length);
-    const [handler] = /^,\s*\(\) =>/.exec(rest) ?? [];
+    const [handler] = /^,\s*\(\)(?:: [^=;]+)? =>/.exec(rest) ?? [];
     return handler === undefined ? [] : [bodyAt(rest, handler.length)];
   });
   return [...caught, ...second.flat()];

@@ -34,15 +34,3 @@ function supportOf(file: SourceFile, known: ReadonlyMap<string, SourceFile>): st
   }
   return [...found];
 }
-
-/** A list names tests by file, so the entry of a renamed file would have no effect. */
-export const exceptionsNameTests: Rule = (files) => {
-  const names = new Set(files.map(({ path }) => path.split("/").at(-1)));
-  return files
-    .filter(({ path }) => path.endsWith("not-through-a-station.ts"))
-    .flatMap(({ path, text }) =>
-      [...text.matchAll(/\bfile: "([^"]+)"/g)].flatMap(([, name]) =>
-        names.has(name) ? [] : [{ path, what: `there is no test file ${name}` }],
-      ),
-    );
-};

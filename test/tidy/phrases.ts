@@ -1,4 +1,4 @@
-import type { Rule } from "./rules.ts";
+import { isTest, type Rule } from "./rules.ts";
 
 interface Phrase {
   pattern: RegExp;
@@ -58,3 +58,17 @@ export const plainPhrases: Rule = (files) =>
         return [{ path, what: `"${found[0]}" in "…${around}…": write ${instead}` }];
       });
     });
+
+const TITLE_MAX = 80;
+
+export const titlesAreShort: Rule = (files) =>
+  files
+    .filter(({ path }) => isTest(path))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(/\b(?:test|it|describe)(?:\.\w+(?:\([^\n]*?\))?)?\(\s*(?:"([^"\n]+)"|`([^`]+)`)/g)].flatMap(
+        ([, plain, template]) => {
+          const title = plain ?? template ?? "";
+          return title.length < TITLE_MAX ? [] : [{ path, what: `the title "${title}" has ${title.length} characters; at most 79` }];
+        },
+      ),
+    );

@@ -44,7 +44,7 @@ export interface ToolAudit {
   /** Records the call before it has any effect. If this throws, the call must not be made. */
   record(tool: string, subject: AuditSubject): Promise<void>;
   /** Records a failure. Never throws. */
-  failed(tool: string, error: unknown): Promise<void>;
+  recordFailure(tool: string, error: unknown): Promise<void>;
 }
 
 /** Lets the compiler check that arguments and answers have the shapes that the tool declares. */
@@ -79,7 +79,7 @@ export function registerTool(server: McpServer, tool: McpTool, { onDefect }: { o
         const { structured, text, more = [] } = await tool.run(args, { signal: extra.signal, progress });
         return { content: [{ type: "text", text }, ...more], structuredContent: structured };
       } catch (error) {
-        await audit?.failed(name, error);
+        await audit?.recordFailure(name, error);
         const failure = forModels(asCaissonError(error, onDefect));
         return { content: [{ type: "text", text: failure.sentences }], isError: true, _meta: { "caisson/problem": failure.toJSON() } };
       } finally {

@@ -19,7 +19,7 @@ export interface RequestIntake extends AsyncDisposable {
   request(incoming: IncomingMessage, outgoing: ServerResponse, to: { arrival: Arrival; handle: RequestListener }): void;
   upgrade(request: IncomingMessage, socket: Duplex, to: { arrival: Arrival; accept: () => Promise<void> }): void;
   /** Reports an accepted connection. */
-  accepted(): void;
+  reportConnection(): void;
   /** Wraps the admission, so that the intake learns the owner of each token. */
   learningFrom(admit: Admit): Admit;
   creations: Pick<CreationPlaces, "take">;
@@ -53,7 +53,7 @@ export function createRequestIntake({ loop = createLoopMonitor(), pace = request
     if (owners.get(authorization) === key) return;
     if (owners.size >= OWNERS_MAX) owners.delete(owners.keys().next().value as string);
     owners.set(authorization, key);
-    guard?.admitted(secretOf(authorization));
+    guard?.rememberToken(secretOf(authorization));
   };
   /** An unknown token counts for its address, so that sending many tokens does not create many shares. */
   const keyOf = ({ headers }: IncomingMessage, arrival: Arrival): string => {
@@ -83,7 +83,7 @@ export function createRequestIntake({ loop = createLoopMonitor(), pace = request
       });
       socket.once("close", cancel);
     },
-    accepted: () => scheduler.accepted(),
+    reportConnection: () => scheduler.reportConnection(),
     learningFrom: (admit) => async (request) => {
       const { authorization } = request;
       try {
@@ -93,7 +93,7 @@ export function createRequestIntake({ loop = createLoopMonitor(), pace = request
         if (authorization !== null && caller.kind === "sandbox") learn(authorization, `inside ${caller.sandbox}`);
         return admitted;
       } catch (error) {
-        if (authorization !== null && owners.delete(authorization)) guard?.refused(secretOf(authorization));
+        if (authorization !== null && owners.delete(authorization)) guard?.forgetToken(secretOf(authorization));
         throw error;
       }
     },

@@ -69,7 +69,7 @@ export interface RequestScheduler extends Disposable {
    */
   submit(submission: Submission): { cancel(): void };
   /** Reports an accepted connection, behind which others may wait. */
-  accepted(): void;
+  reportConnection(): void;
   figures(): SchedulerFigures;
 }
 
@@ -135,7 +135,7 @@ class FairScheduler implements RequestScheduler {
     };
   }
 
-  accepted(): void {
+  reportConnection(): void {
     this.#acceptedMs = this.#now();
   }
 

@@ -49,8 +49,8 @@ export interface ListeningHandle {
 
 export interface StallGuard {
   /** Remembers a token that the station accepted. */
-  admitted(secret: string): void;
-  refused(secret: string): void;
+  rememberToken(secret: string): void;
+  forgetToken(secret: string): void;
   /** Resolves when the guard has exited, which closes its listening descriptors. */
   end(): Promise<void>;
 }
@@ -114,7 +114,7 @@ export function startStallGuard({ status, listeners, certificate, onCopy }: Guar
   startSoon();
   const timers = [setInterval(beat, BEAT_MS).unref(), setInterval(() => void renew(), CERTIFICATE_EVERY_MS).unref()];
   return {
-    admitted(secret) {
+    rememberToken(secret) {
       const digest = digestOf(secret);
       if (tokens.has(digest)) return;
       if (tokens.size >= TOKENS_MAX) tokens.delete(tokens.values().next().value as string);
@@ -122,7 +122,7 @@ export function startStallGuard({ status, listeners, certificate, onCopy }: Guar
       // The very next call may be the one that stalls.
       beat();
     },
-    refused(secret) {
+    forgetToken(secret) {
       if (tokens.delete(digestOf(secret))) beat();
     },
     async end() {

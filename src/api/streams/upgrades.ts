@@ -81,7 +81,7 @@ export function createUpgrades(options: UpgradesOptions): Upgrades {
           void serve(createServerSocket(ws), { ...options, ...stream, admitted, call }).catch(options.onDefect);
         });
       } catch (error) {
-        await options.audit.failed(call, error);
+        await options.audit.recordFailure(call, error);
         refuse(socket, asCaissonError(error, options.onDefect));
       }
     },
@@ -168,7 +168,7 @@ async function serve(socket: ServerSocket, options: Serving): Promise<void> {
   } catch (error) {
     // Starts the cleanup while the client receives the message.
     life?.abort();
-    if (!requests.isEnding() && !socket.disconnected.aborted) await options.audit.failed(options.call, error);
+    if (!requests.isEnding() && !socket.disconnected.aborted) await options.audit.recordFailure(options.call, error);
     if (requests.isEnding()) await socket.close({ code: closeCodes.goingAway });
     else await socket.close({ error: asCaissonError(error, onDefect) });
     await serving?.catch((reason: unknown) => void asCaissonError(reason, onDefect));

@@ -165,7 +165,7 @@ export class Chat {
       return;
     }
     if (!isInterrupt) {
-      this.#guard.typed();
+      this.#guard.recordKey();
       this.#isLeaving = false;
     }
     this.#notice = null;

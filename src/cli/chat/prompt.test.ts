@@ -90,15 +90,15 @@ test("a key answers a question only after a pause in typing", () => {
   const guard = createQuestionGuard(() => nowMs);
   expect(guard.takesAnswer("q1")).toBe(true);
   nowMs = 10_000;
-  guard.typed();
+  guard.recordKey();
   nowMs += 200;
   expect(guard.takesAnswer("q2")).toBe(false);
-  guard.typed();
+  guard.recordKey();
   nowMs += 400;
   expect(guard.takesAnswer("q2")).toBe(false);
   nowMs += 200;
   expect(guard.takesAnswer("q2")).toBe(true);
-  guard.typed();
+  guard.recordKey();
   expect(guard.takesAnswer("q2")).toBe(true);
   expect([guard.takesAnswer(null), guard.takesAnswer("q3")]).toEqual([false, false]);
 });

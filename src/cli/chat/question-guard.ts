@@ -12,7 +12,7 @@ export interface QuestionGuard {
    */
   takesAnswer(question: string | null): boolean;
   /** Records a key that was not an answer. */
-  typed(): void;
+  recordKey(): void;
 }
 
 export function createQuestionGuard(now: () => number = () => performance.now()): QuestionGuard {
@@ -24,7 +24,7 @@ export function createQuestionGuard(now: () => number = () => performance.now())
       else if (open !== question && now() - typedAtMs >= QUIET_MS) open = question;
       return question !== null && open === question;
     },
-    typed() {
+    recordKey() {
       typedAtMs = now();
     },
   };

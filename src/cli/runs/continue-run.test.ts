@@ -21,7 +21,7 @@ const caisson = async (...argv: string[]) => {
 };
 const idIn = (text: string): string => /run_[a-z2-7]{12}/.exec(text)?.[0] ?? "";
 
-test("`run --continue` gives another turn to this folder's newest run, or to the one given", async () => {
+test("`run --continue` continues the newest run of this folder, or a named one", async () => {
   const turns = [
     { calls: [write("a.txt")] },
     { say: "First." },

@@ -4,7 +4,7 @@ import { useTerminalCli } from "../../../test/support/cli-context.ts";
 const cli = useTerminalCli();
 const exec = (...words: string[]) => cli.onTerminal(["exec", "--no-workspace", "--quiet", ...words]);
 
-test("exec -d prints the sandbox and keeps the command running; logs shows its output and end", async () => {
+test("exec -d leaves a command running, and logs shows its output and end", async () => {
   const started = await exec("-d", "--", "sh", "-c", "echo out; exit 3");
   expect(started).toMatchObject({ code: 0, text: expect.stringMatching(/^sb_[a-z2-7]{12}\s*$/) });
   // Reading the output does not consume it.

@@ -28,7 +28,7 @@ test("prints the same warning once a day, and a new one at once", async () => {
   expect(readdirSync(state.folder)).toEqual(["told.json"]);
 });
 
-test("always warns about missing isolation, and repeats a warning after a damaged file", async () => {
+test("always warns about missing isolation, and again after a damaged file", async () => {
   using state = useState();
   for (let time = 0; time < 2; time++) expect(await state.printWarnings("host", ["no isolation"], HOUR_MS)).toHaveLength(1);
   writeFileSync(join(state.folder, "told.json"), "{");

@@ -37,7 +37,7 @@ test("caisson secret sets, lists and removes secrets without showing values", as
   expect(await refused(["secret", "rm", "API_KEY"])).toMatch(/API_KEY/);
 });
 
-test("caisson token creates, lists, rotates and revokes tokens, showing each only once", async () => {
+test("caisson token creates, lists, rotates and revokes, and shows a token once", async () => {
   const token = (await ok(["token", "create", "ci", "--scope", "run", "--owner", "ada", "--expires", "1h"])).split("\n")[0] ?? "";
   expect(token).toMatch(/^tok_/);
   const listed = await ok(["token", "ls"]);

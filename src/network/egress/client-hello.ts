@@ -70,15 +70,15 @@ function serverNameIn(message: Buffer): string | null | undefined {
   reader.vector(1); // Session
   reader.vector(2); // Cipher suites
   reader.vector(1); // Compression methods
-  if (reader.failed()) return undefined;
+  if (reader.hasFailed()) return undefined;
   if (reader.atEnd()) return null;
   const extensions = createReader(reader.vector(2));
-  if (reader.failed() || !reader.atEnd()) return undefined;
+  if (reader.hasFailed() || !reader.atEnd()) return undefined;
   let name: string | null = null;
   while (!extensions.atEnd()) {
     const type = extensions.number(2);
     const data = extensions.vector(2);
-    if (extensions.failed()) return undefined;
+    if (extensions.hasFailed()) return undefined;
     if (type !== EXTENSION_SERVER_NAME) continue;
     const found = hostNameIn(data);
     if (found === undefined || name !== null) return undefined;
@@ -92,7 +92,7 @@ function hostNameIn(data: Buffer): string | undefined {
   const list = createReader(outer.vector(2));
   const type = list.number(1);
   const bytes = list.vector(2);
-  if (outer.failed() || !outer.atEnd() || list.failed() || !list.atEnd() || type !== NAME_TYPE_HOST) return undefined;
+  if (outer.hasFailed() || !outer.atEnd() || list.hasFailed() || !list.atEnd() || type !== NAME_TYPE_HOST) return undefined;
   const name = bytes.toString("latin1").toLowerCase().replace(/\.$/, "");
   return /^[a-z0-9_.-]{1,253}$/.test(name) ? name : undefined;
 }
@@ -106,7 +106,7 @@ interface Reader {
    */
   vector(lengthBytes: 1 | 2): Buffer;
   atEnd(): boolean;
-  failed(): boolean;
+  hasFailed(): boolean;
 }
 
 function createReader(bytes: Buffer): Reader {
@@ -129,7 +129,7 @@ function createReader(bytes: Buffer): Reader {
     number,
     vector: (lengthBytes) => take(number(lengthBytes)),
     atEnd: () => bad || at === bytes.length,
-    failed: () => bad,
+    hasFailed: () => bad,
   };
 }
 

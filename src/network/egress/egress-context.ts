@@ -21,7 +21,7 @@ export interface EgressContext extends PassageContext {
    * Deduplicates events about secrets: a program that makes a thousand requests a second has still only used one
    * secret.
    */
-  toldInWindow: OncePerWindow;
+  checkRepeated: OncePerWindow;
   /** Every secret that was ever sent. Any host that may receive secrets could return it in a later answer. */
   sentSecrets: Set<string>;
 }
@@ -46,7 +46,7 @@ export function createEgressContext(options: EgressOptions): EgressContext {
       denials.add(denial);
       return denial;
     },
-    toldInWindow: createOncePerWindow({ windowMs: limits.denialWindowMs, differentMax: limits.denialsMax }),
+    checkRepeated: createOncePerWindow({ windowMs: limits.denialWindowMs, differentMax: limits.denialsMax }),
     sentSecrets: new Set(),
   };
 }

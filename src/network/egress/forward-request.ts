@@ -102,18 +102,18 @@ export async function injectSecrets(
 
 /** Emits an event for each use, but not again for the same use within a few seconds. */
 function tellUses(
-  { emit, toldInWindow }: EgressContext,
+  { emit, checkRepeated }: EgressContext,
   options: { request: RequestHead; host: string; used: readonly string[]; withheld: readonly { secret: string; why: string }[] },
 ): void {
   const { request, host, used, withheld } = options;
   for (const { secret, why } of withheld) {
-    if (!toldInWindow(`withheld ${secret} ${host} ${why}`))
+    if (!checkRepeated(`withheld ${secret} ${host} ${why}`))
       emit({ type: "secret.withheld", data: { secret, host, why: why.slice(0, WHY_MAX) } });
   }
   const { method } = request;
   const path = pathOf(request.target).slice(0, PATH_MAX);
   for (const secret of used) {
-    if (!toldInWindow(`used ${secret} ${host} ${method} ${path}`)) emit({ type: "secret.used", data: { secret, host, method, path } });
+    if (!checkRepeated(`used ${secret} ${host} ${method} ${path}`)) emit({ type: "secret.used", data: { secret, host, method, path } });
   }
 }
 

@@ -33,7 +33,7 @@ interface ReadCallOptions {
   bodies: BodyReader;
   deadline: CallDeadline;
   gateway: Pick<GatewayOptions, "config" | "hostedTools">;
-  heard: (call: { model: string; asked: string }) => void;
+  noteWords: (call: { model: string; asked: string }) => void;
 }
 
 /** Reads and checks a request. Throws `invalid`, `denied`, `unsupported`, `too_large`, `busy`, `cancelled`. */
@@ -61,7 +61,7 @@ function checkedCall(read: ReadBody, options: ReadCallOptions): CallRequest {
   const { body } = read;
   const model = askedModel(route, body, undefined);
   const prompt = route.kind === "free" ? "" : askedText(body);
-  options.heard({ model, asked: prompt });
+  options.noteWords({ model, asked: prompt });
   askedModel(route, body, gateway.config.models);
   if (!gateway.hostedTools?.()) refuseReach(route, body);
   if (body.background === true) {

@@ -95,7 +95,7 @@ async function perform(call: Call): Promise<void> {
   using modelRequest =
     route.method === "GET"
       ? callWithoutBody(route, options.config.models)
-      : await readCall({ request: call.request, route, bodies, deadline, gateway: options, heard: noteWords });
+      : await readCall({ request: call.request, route, bodies, deadline, gateway: options, noteWords });
   deadline.suspend();
   if (route.kind !== "free") call.reservation = await setting.ledger.reserve(amountOf(call, modelRequest), deadline.signal);
   deadline.start(limits.answerMs, `the model's server did not start to answer within ${limits.answerMs / 1000} s`);
@@ -160,7 +160,7 @@ async function ask(call: Call, modelRequest: CallRequest, upstream: GatewayUpstr
       headers,
       body: modelRequest.body,
       signal: deadline.signal,
-      sent: noteSent,
+      onSent: noteSent,
     });
   } catch (error) {
     call.refused = !deadline.signal.aborted;

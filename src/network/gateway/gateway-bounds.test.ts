@@ -101,7 +101,7 @@ describe("a limit on cost or tokens", () => {
   test("includes what the log counted before, and the run's own budget", async () => {
     await using before = await openGatewayRig(replies, {
       config: { wires: [...wires], tokensMax: 60 },
-      spent: () => ({ costUsd: 0, tokens: 60 }),
+      readSpent: () => ({ costUsd: 0, tokens: 60 }),
     });
     expect((await before.post(MESSAGES, ask())).status).toBe(400);
     const left = { costUsdLeft: 1 as number | null, tokensLeft: null };

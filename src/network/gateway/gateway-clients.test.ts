@@ -86,7 +86,7 @@ describe.each(Object.entries(clients))("%s", (_name, { path, model }) => {
   test("understands a refusal by the gateway and does not retry it", async () => {
     await using rig = await openGatewayRig(replies, {
       config: { wires: ["anthropic", "openai"], tokensMax: 1 },
-      spent: () => ({ costUsd: 0, tokens: 5 }),
+      readSpent: () => ({ costUsd: 0, tokens: 5 }),
     });
     const refused = await Promise.resolve(model(rig.url).doGenerate({ prompt })).catch((error: unknown) => error);
     expect(refused).toMatchObject({ statusCode: 400, isRetryable: false, message: expect.stringContaining("used 5 tokens") });

@@ -92,7 +92,7 @@ export interface GatewayOptions {
    * The sandbox's spending according to its log. The log may lag behind this gateway's calls, which the gateway counts
    * itself.
    */
-  spent: () => { costUsd: number; tokens: number };
+  readSpent: () => { costUsd: number; tokens: number };
   /** Records a call. If it throws, the gateway keeps the event and allows no call until the event is recorded. */
   emit: (event: GatewayEvent) => void;
   /** Returns US dollars, or null if the price is not known. With a cost limit, such a model is refused. */

@@ -34,16 +34,16 @@ interface Bound {
 
 /** Tracks the amounts spent and reserved. */
 export function createLedger(
-  options: Pick<GatewayOptions, "spent" | "budget" | "howToRaise"> & { config: GatewayConfig; waitingMs: number },
+  options: Pick<GatewayOptions, "readSpent" | "budget" | "howToRaise"> & { config: GatewayConfig; waitingMs: number },
 ): Ledger {
-  const before = options.spent();
+  const before = options.readSpent();
   const own: Amount = { costUsd: 0, tokens: 0 };
   const reserved: Amount = { costUsd: 0, tokens: 0 };
   const waiting = new Set<() => void>();
 
   /** The log may lag behind this gateway's own calls, or be ahead because of others. */
   const readSpending = (): Amount => {
-    const logged = options.spent();
+    const logged = options.readSpent();
     return { costUsd: Math.max(logged.costUsd, before.costUsd + own.costUsd), tokens: Math.max(logged.tokens, before.tokens + own.tokens) };
   };
   const bounds = (): Bound[] => {

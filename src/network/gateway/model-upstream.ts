@@ -17,7 +17,7 @@ interface UpstreamRequest {
   body: Buffer | null;
   signal: AbortSignal;
   /** Called when the whole request was handed over. */
-  sent: () => void;
+  onSent: () => void;
 }
 
 /** Sends requests to upstreams over keep-alive connections. */
@@ -79,7 +79,7 @@ function sendOnce(request: UpstreamRequest, agents: { plain: http.Agent; secure:
       if (outgoing.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE")) resolve(null);
       else reject(error);
     });
-    outgoing.once("finish", request.sent);
+    outgoing.once("finish", request.onSent);
     outgoing.end(request.body ?? undefined);
   });
 }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { tries } from "../../../test/support/thorough.ts";
 import { BodyScanner, requestFraming, responseFraming } from "./body.ts";
-import { ChunkedScanner, encodeChunk, LAST_CHUNK } from "./chunked.ts";
+import { ChunkedScanner, encodeChunk, LAST_CHUNK } from "./chunked-coding.ts";
 import { parseRequestHead, parseResponseHead } from "./head.ts";
 import { HeadReader } from "./head-reader.ts";
 import { HEAD_BYTES_MAX, HttpSyntaxError } from "./headers.ts";

@@ -1,4 +1,4 @@
-import { ChunkedScanner } from "./chunked.ts";
+import { ChunkedScanner } from "./chunked-coding.ts";
 import type { RequestHead, ResponseHead } from "./head.ts";
 
 /** How the end of a body is determined. `bytes` applies only to `length`. */

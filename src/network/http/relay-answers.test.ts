@@ -2,7 +2,7 @@ import { Transform } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { ok, rigWith, scripted } from "../../../test/support/http-relay-rig.ts";
 import { CaissonError } from "../../contract/error/error.ts";
-import { ChunkedScanner } from "./chunked.ts";
+import { ChunkedScanner } from "./chunked-coding.ts";
 import { header } from "./headers.ts";
 import { RelayRefusal } from "./relay-options.ts";
 

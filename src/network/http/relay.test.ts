@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { ok, rigWith, scripted } from "../../../test/support/http-relay-rig.ts";
-import { ChunkedScanner } from "./chunked.ts";
+import { ChunkedScanner } from "./chunked-coding.ts";
 import { header } from "./headers.ts";
 
 function _payloadOf(chunked: string): string {

@@ -1,7 +1,7 @@
 import type { Transform } from "node:stream";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { BodyFraming } from "./body.ts";
-import { encodeChunk, LAST_CHUNK } from "./chunked.ts";
+import { encodeChunk, LAST_CHUNK } from "./chunked-coding.ts";
 import type { BodyTransform } from "./relay-options.ts";
 
 export interface TransformedBodyOptions {

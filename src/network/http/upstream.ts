@@ -32,9 +32,9 @@ export class Upstream {
     this.stream = stream;
     this.key = key;
     this.#listeners = [
-      ["data", (chunk: Buffer) => (this.user === null ? this.#unexpected() : this.user.onUpstreamData(chunk))],
+      ["data", (chunk: Buffer) => (this.user === null ? this.#dropUnexpected() : this.user.onUpstreamData(chunk))],
       ["end", () => this.#onEnd()],
-      ["close", () => (this.user === null ? this.#unexpected() : this.user.onUpstreamClose())],
+      ["close", () => (this.user === null ? this.#dropUnexpected() : this.user.onUpstreamClose())],
       ["drain", () => this.user?.onUpstreamDrain()],
     ];
     sendPromptly(stream);
@@ -68,11 +68,11 @@ export class Upstream {
 
   #onEnd(): void {
     this.#ended = true;
-    if (this.user === null) this.#unexpected();
+    if (this.user === null) this.#dropUnexpected();
     else this.user.onUpstreamEnd();
   }
 
-  #unexpected(): void {
+  #dropUnexpected(): void {
     this.onUnexpected?.(this);
     this.stream.destroy();
   }

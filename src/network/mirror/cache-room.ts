@@ -9,7 +9,7 @@ export interface CacheRoom {
   reserve(bytes: number): void;
   release(bytes: number): void;
   /** Counts a new entry of this size. Starts an eviction in the background if there is too much. */
-  added(bytes: number): void;
+  addEntry(bytes: number): void;
   /** Waits for an eviction in progress. */
   close(): Promise<void>;
 }
@@ -65,7 +65,7 @@ export function createCacheRoom({ folder, bytesMax }: { folder: string; bytesMax
     release(bytes) {
       reserved -= bytes;
     },
-    added(bytes) {
+    addEntry(bytes) {
       addedSince += bytes + ENTRY_BYTES;
       if (working === null && isDue()) working = ignore(recountWhileDue(), "the next addition counts again");
     },

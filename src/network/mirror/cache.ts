@@ -122,7 +122,7 @@ async function beginDraft({ temporary, pathOf, room, entryBytesMax, closing, dis
         await mkdir(dirname(path), { recursive: true, mode: 0o700 });
         await rename(at, path);
         isKept = true;
-        room.added(bytes + tail.length);
+        room.addEntry(bytes + tail.length);
       } catch (error) {
         rethrowAsCacheError(error);
       }

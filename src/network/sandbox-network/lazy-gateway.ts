@@ -35,7 +35,7 @@ export function createLazyGateway(options: {
       upstreams: Object.fromEntries(config.wires.flatMap((wire) => upstreamOf(wire, host).map((upstream) => [wire, upstream]))),
       // Provider-side features would bypass the rules. An open network has no rules.
       hostedTools: options.hostedTools,
-      spent: () => readSpent(folder),
+      readSpent: () => readSpent(folder),
       emit: (event) => {
         // Restores the total if the event cannot be recorded, so that a repeated event is not counted twice.
         const { usage, costUsd } = event.data;

@@ -79,7 +79,7 @@ function sweep(input: Buffer, { replacing, fixed, last }: SweepOptions): { bytes
   let replacedUntil = fixed;
   let from = 0;
   for (;;) {
-    const until = last ? bytes.length : matcher.unfinished(bytes, fixed);
+    const until = last ? bytes.length : matcher.findUnfinished(bytes, fixed);
     const match = matcher.find(bytes, from, until);
     if (match === null) return { bytes, until };
     if (bytes === input) bytes = Buffer.from(input);

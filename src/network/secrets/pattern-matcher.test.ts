@@ -36,7 +36,7 @@ test("finds where a pattern is cut off, and ignores complete ones", () => {
       const cutOff = (at: number) => wanted.some((pattern) => pattern.length > text.length - at && pattern.startsWith(text.slice(at)));
       let first = Math.min(from, text.length);
       while (first < text.length && !cutOff(first)) first += 1;
-      expect(matcher?.unfinished(Buffer.from(text), Math.min(from, text.length))).toBe(first);
+      expect(matcher?.findUnfinished(Buffer.from(text), Math.min(from, text.length))).toBe(first);
     }),
     { numRuns: tries(3000) },
   );

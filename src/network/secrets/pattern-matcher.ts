@@ -14,7 +14,7 @@ export interface PatternMatcher {
    * Returns the earliest position, not before `from`, of a pattern that the end of the bytes cuts off. Returns the end
    * of the bytes if there is no such pattern.
    */
-  unfinished(bytes: Buffer, from: number): number;
+  findUnfinished(bytes: Buffer, from: number): number;
 }
 
 export interface PatternMatch {
@@ -61,7 +61,7 @@ export function createPatternMatcher(patterns: readonly Buffer[]): PatternMatche
       }
       return null;
     },
-    unfinished(bytes, from) {
+    findUnfinished(bytes, from) {
       for (let at = Math.max(from, bytes.length - longest + 1); at < bytes.length; at++) {
         const first = bytes[at] as number;
         if (begins[first] === 0) continue;

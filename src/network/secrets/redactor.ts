@@ -86,7 +86,7 @@ function redact(bytes: Buffer, { redaction, last }: { redaction: Redaction; last
   const { matcher, markers } = redaction;
   const pieces: Buffer[] = [];
   for (let from = 0; ; ) {
-    const until = last ? bytes.length : matcher.unfinished(bytes, from);
+    const until = last ? bytes.length : matcher.findUnfinished(bytes, from);
     const match = matcher.find(bytes, from, until);
     if (match === null) {
       if (pieces.length === 0 && until === bytes.length) return { out: bytes, rest: bytes.subarray(until) };

@@ -22,7 +22,7 @@ export interface Wire {
   event(stream: number, values: Encodable<typeof shapes.WATCH_EVENT>): void;
   /** Returns an even stream id for a stream that the guest opens. */
   nextAccepted(): number;
-  accepted(stream: number, values: Encodable<typeof shapes.ACCEPTED>): void;
+  sendAccepted(stream: number, values: Encodable<typeof shapes.ACCEPTED>): void;
   fail(stream: number, error: unknown): void;
 }
 

@@ -20,7 +20,7 @@ export function portRequests(wire: Wire): Partial<Record<FrameName, (stream: num
       const { port } = decodeFields("LISTEN", shapes.LISTEN, payload);
       const giveUp = machine.claim(port, (connection) => {
         const accepted = wire.nextAccepted();
-        wire.accepted(accepted, { port });
+        wire.sendAccepted(accepted, { port });
         carry(wire, accepted, connection, ACCEPTED_WINDOW);
       });
       if (giveUp === null) throw failure("exists", `port ${port} is in use`);

@@ -53,7 +53,7 @@ class GuestSession {
         this.#lastAccepted += 2;
         return this.#lastAccepted;
       },
-      accepted: (stream, values) => this.#write(encodeFields("ACCEPTED", stream, shapes.ACCEPTED, values)),
+      sendAccepted: (stream, values) => this.#write(encodeFields("ACCEPTED", stream, shapes.ACCEPTED, values)),
       fail: (stream, error) => this.#fail(stream, error),
     };
     this.#files = fileRequests(wire);

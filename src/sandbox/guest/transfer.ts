@@ -53,7 +53,7 @@ export function download<Name extends "READ" | "TAR_OUT", Answer extends Shape>(
           const decoded = decodeFields(`the answer to ${type}`, answer, payload);
           check?.(decoded);
           accepted = true;
-          wait.bound(TRANSFER_BOUND);
+          wait.setBound(TRANSFER_BOUND);
           wait.guestsTurn(false);
           resolve(bytes);
           return false;
@@ -121,7 +121,7 @@ export async function upload<Name extends "WRITE" | "TAR_IN", Answer extends typ
   sink.stream = stream;
   const finish = () => {
     sent = true;
-    wait.bound(ANSWER_BOUND);
+    wait.setBound(ANSWER_BOUND);
     sink.end();
   };
   if (data instanceof Uint8Array) {

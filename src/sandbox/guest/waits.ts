@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error/error.ts";
-import { succeeds } from "../../lib/failures.ts";
+import { ignore, succeeds } from "../../lib/failures.ts";
 
 /** The state of a guest as the host sees it, without asking the guest. */
 export type GuestCondition = "running" | "frozen" | "stopped" | "dead" | "unknown";
@@ -26,7 +26,7 @@ export interface Wait {
   /** Sets whether it is the guest's turn, which it is at first. */
   guestsTurn(is: boolean): void;
   /** Replaces the bound and restarts its window. */
-  bound(bound: Bound): void;
+  setBound(bound: Bound): void;
   end(): void;
 }
 
@@ -97,7 +97,7 @@ export class Waits {
       guestsTurn(is) {
         wait.running = is;
       },
-      bound(next) {
+      setBound(next) {
         wait.bound = next;
         wait.waitedMs = 0;
         wait.bytes = 0;
@@ -118,7 +118,7 @@ export class Waits {
    */
   async look(): Promise<Exclude<GuestCondition, "running"> | null> {
     const [condition, answers] = await Promise.all([
-      this.condition?.().catch((): GuestCondition => "unknown") ?? "unknown",
+      this.condition === null ? "unknown" : conditionOrUnknown(this.condition()),
       succeeds(this.#options.ping(), "the check reports a guest that does not answer"),
     ]);
     if (condition === "dead") this.#options.fail(new CaissonError("lost", "the sandbox's guest is dead"));
@@ -207,7 +207,7 @@ export async function explainSilence<T>(call: Promise<T>, about: { what: string;
     return await call;
   } catch (error) {
     if (!(error instanceof CaissonError) || error.code !== "timeout") throw error;
-    const condition = await about.condition().catch((): GuestCondition => "unknown");
+    const condition = await conditionOrUnknown(about.condition());
     if (condition === "dead") throw new CaissonError("lost", `${about.what}: the sandbox's guest is dead`, { cause: error });
     throw silenceError(about.what, condition === "stopped" || condition === "frozen" ? condition : "silent");
   }
@@ -215,4 +215,8 @@ export async function explainSilence<T>(call: Promise<T>, about: { what: string;
 
 export function cancelledError(what: string): CaissonError {
   return new CaissonError("cancelled", `${what}: cancelled`);
+}
+
+async function conditionOrUnknown(condition: Promise<GuestCondition>): Promise<GuestCondition> {
+  return (await ignore(condition, "a condition that cannot be read is unknown")) ?? "unknown";
 }

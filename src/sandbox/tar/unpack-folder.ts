@@ -14,7 +14,7 @@ const UNNAMEABLE = "\ufffd";
 export interface UnpackOptions {
   bytesMax?: number;
   /** Returns the error to throw beyond `bytesMax`. Absent: `too_large`. */
-  exceeded?: () => CaissonError;
+  limitError?: () => CaissonError;
   entriesMax?: number;
   /** Reads past the archive's end, for callers that count or hash the source. Only for a source of limited size. */
   drain?: boolean;
@@ -46,7 +46,7 @@ export async function unpackFolder(folder: string, archive: Bytes, options: Unpa
       if (result.entries > entriesMax) throw new CaissonError("too_large", `the archive has more than ${entriesMax} entries`);
       if (entry.kind === "file") result.bytes += entry.sizeBytes;
       if (result.bytes > bytesMax)
-        throw options.exceeded?.() ?? new CaissonError("too_large", `the archive unpacks to more than ${bytesMax} bytes`);
+        throw options.limitError?.() ?? new CaissonError("too_large", `the archive unpacks to more than ${bytesMax} bytes`);
       if (entry.name.includes(UNNAMEABLE) || entry.linkTarget.includes(UNNAMEABLE)) {
         // Several such names would become the same name.
         result.skipped.push({

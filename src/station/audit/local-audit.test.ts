@@ -33,7 +33,7 @@ describe("the audit log", () => {
   test("lists calls newest first, in pages and across months", async () => {
     const { audit, actions, pass } = setUp();
     for (let n = 0; n < 5; n++) {
-      await audit.made(call({ action: `a.${n}` }));
+      await audit.recordCall(call({ action: `a.${n}` }));
       pass(10 * 86_400_000);
     }
     expect(await actions()).toEqual(["a.4", "a.3", "a.2", "a.1", "a.0"]);
@@ -49,9 +49,9 @@ describe("the audit log", () => {
 
   test("filters by outcome, action, token, owner and subject", async () => {
     const { audit, actions } = setUp();
-    await audit.made(call({ subject: { run: "run_a" } }));
-    await audit.failed(call({ action: "runs.stop", owner: "ben", token: "tok_bbbbbbbbbbbb", caller: "token other" }), "not_found");
-    await audit.failed(call({ action: "tokens.list", caller: null, token: null, owner: null }), "unauthenticated");
+    await audit.recordCall(call({ subject: { run: "run_a" } }));
+    await audit.recordFailure(call({ action: "runs.stop", owner: "ben", token: "tok_bbbbbbbbbbbb", caller: "token other" }), "not_found");
+    await audit.recordFailure(call({ action: "tokens.list", caller: null, token: null, owner: null }), "unauthenticated");
     expect(await actions({ outcome: "failed" })).toEqual(["tokens.list", "runs.stop"]);
     expect(await actions({ action: "runs" })).toEqual(["runs.stop", "runs.start"]);
     expect(await actions({ action: "runs.start" })).toEqual(["runs.start"]);
@@ -66,7 +66,7 @@ describe("the audit log", () => {
   test("removes months older than a year", async () => {
     const { audit, log, pass } = setUp();
     for (let n = 0; n < 16; n++) {
-      await audit.made(call());
+      await audit.recordCall(call());
       pass(31 * 86_400_000);
     }
     await audit.forgetOld();

@@ -15,8 +15,8 @@ const LOOKED_AT_MAX = 20_000;
 
 export interface LocalAudit extends AuditVerbs {
   /** Resolves when the call is on disk. */
-  made(call: AuditedCall): Promise<void>;
-  failed(call: AuditedCall, code: string): Promise<void>;
+  recordCall(call: AuditedCall): Promise<void>;
+  recordFailure(call: AuditedCall, code: string): Promise<void>;
   /** Removes months that are more than a year old. */
   forgetOld(): Promise<void>;
 }
@@ -29,8 +29,8 @@ export function createLocalAudit({ log, now = Date.now }: { log: Log; now?: () =
   const months = async () =>
     (await log.streams({ prefix: PREFIX })).map(({ stream }) => stream.slice(PREFIX.length)).sort((left, right) => (left < right ? 1 : -1));
   return {
-    made: (call) => append(CallMade.make(call)),
-    failed: (call, code) => append(CallFailed.make({ ...call, code })),
+    recordCall: (call) => append(CallMade.make(call)),
+    recordFailure: (call, code) => append(CallFailed.make({ ...call, code })),
     async forgetOld() {
       for (const month of (await months()).slice(MONTHS_KEPT)) await log.remove(`${PREFIX}${month}`);
     },

@@ -219,7 +219,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
     } catch (error) {
       if (!(error instanceof CaissonError)) throw error;
       if (error.code === "too_large") {
-        outcome.events = this.#kind.failed(outcome.effect, error);
+        outcome.events = this.#kind.describeFailure(outcome.effect, error);
         return await this.#appendOrTakeIn(outcome.events);
       }
       if (error.details?.log !== true) throw error;
@@ -270,7 +270,7 @@ class Driving<State, New extends NewKindEvent, Work extends Effect> {
         events = await this.#kind.perform(effect, { facts: folded.facts, signal, isCancelled: () => abort.signal.aborted });
       } catch (error) {
         if (stopSignal.aborted) return;
-        events = this.#kind.failed(abort.signal.aborted ? { ...effect, cancel: true } : effect, asCaissonError(error));
+        events = this.#kind.describeFailure(abort.signal.aborted ? { ...effect, cancel: true } : effect, asCaissonError(error));
       }
       this.#running.delete(effect.id);
       this.#outcomes.push({ effect, events });

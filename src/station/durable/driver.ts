@@ -248,7 +248,7 @@ class LocalDriver implements Driver {
     void drive.done
       .then(
         (end) => this.#over(stream, { end, folded, working, isFirst: known === undefined }),
-        (error: unknown) => this.#failed(stream, error),
+        (error: unknown) => this.#handleFailure(stream, error),
       )
       .catch(this.#options.onDefect)
       .finally(() => {
@@ -277,7 +277,7 @@ class LocalDriver implements Driver {
     if (working.again || (await this.#options.log.lastSeq(stream)) > folded.seq) this.#takeUp(stream);
   }
 
-  #failed(stream: string, error: unknown): void {
+  #handleFailure(stream: string, error: unknown): void {
     this.#remembered.delete(stream);
     if (this.#end.signal.aborted) return;
     if (error instanceof CaissonError && error.code === "superseded") this.#elsewhere.add(stream);

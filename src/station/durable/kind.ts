@@ -25,7 +25,7 @@ import type { EventFamily } from "../../contract/event/event-family.ts";
  *             : { effects: [{ id: `${facts.id}/push/1`, branch: state.push.branch }] }          // … then the effect …
  *           : { end: { finish: "completed", text: null } },
  *       perform: async (effect) => [{ type: "ship.pushed", data: await push(effect) }],       // … and its outcome.
- *       failed: (effect, error) => [{ type: "ship.push_failed", data: { code: error.code } }],
+ *       describeFailure: (effect, error) => [{ type: "ship.push_failed", data: { code: error.code } }],
  *     };
  */
 export interface Kind<State = unknown, New extends NewKindEvent = NewKindEvent, Work extends Effect = Effect> {
@@ -59,16 +59,16 @@ export interface Kind<State = unknown, New extends NewKindEvent = NewKindEvent, 
   /**
    * Performs an effect whose intent is in the log. Returns the events that describe the outcome, at least one. If a
    * process dies before the outcome is in the log, another process calls this again with the same id, so it first looks
-   * for existing results of that id. An error it throws goes to `failed`. It gives up when the signal aborts. For an
-   * effect with `cancel`, the signal is aborted from the start, and the call must end any work that an earlier call
-   * started.
+   * for existing results of that id. An error it throws goes to `describeFailure`. It gives up when the signal aborts.
+   * For an effect with `cancel`, the signal is aborted from the start, and the call must end any work that an earlier
+   * call started.
    */
   perform(effect: Work, context: EffectContext): Promise<readonly New[]>;
   /**
    * Returns the events for a failed effect. The effect has `cancel` set even if it was cancelled while it ran. Only
    * `decide` can retry: the driver never does.
    */
-  failed(effect: Work, error: CaissonError): readonly New[];
+  describeFailure(effect: Work, error: CaissonError): readonly New[];
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: only the kind itself knows the types of its state and events.

@@ -110,7 +110,7 @@ export function toyKind(perform: Kind<ToyState, NewToyEvent, ToyEffect>["perform
       return { end: { finish: "completed", text: done.join(",") } };
     },
     perform,
-    failed: ({ step }, error) => [{ type: "toy.step_ended", data: { step, ok: false, value: error.code } }],
+    describeFailure: ({ step }, error) => [{ type: "toy.step_ended", data: { step, ok: false, value: error.code } }],
   };
 }
 

@@ -72,13 +72,13 @@ export class Guardian implements AsyncDisposable {
     for (const { stream } of heads.reverse()) {
       if (signal.aborted) return;
       const run = runOf(stream);
-      await this.#replay(run).catch((error: unknown) => this.#failed(run, error));
+      await this.#replay(run).catch((error: unknown) => this.#handleFailure(run, error));
       this.#look(run);
     }
     const subscription = { prefix: runStream(""), types: trajectoryTypes, afterPosition, restMs: REST_MS, signal };
     for await (const stored of log.subscribeAll(subscription)) {
       const run = runOf(stored.stream);
-      await this.#take(run, stored).catch((error: unknown) => this.#failed(run, error));
+      await this.#take(run, stored).catch((error: unknown) => this.#handleFailure(run, error));
     }
   }
 
@@ -133,7 +133,7 @@ export class Guardian implements AsyncDisposable {
       return;
     }
     const looking = this.#evaluate(trajectory)
-      .catch((error: unknown) => this.#failed(run, error))
+      .catch((error: unknown) => this.#handleFailure(run, error))
       .finally(() => {
         this.#looking.delete(run);
         if (this.#again.delete(run)) this.#look(run);
@@ -151,7 +151,7 @@ export class Guardian implements AsyncDisposable {
     });
   }
 
-  #failed(run: string, error: unknown): void {
+  #handleFailure(run: string, error: unknown): void {
     if (this.#ending.signal.aborted) return;
     const times = (this.#defects.get(run) ?? 0) + 1;
     this.#defects.set(run, times);

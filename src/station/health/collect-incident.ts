@@ -5,7 +5,7 @@ import { readPages } from "../../log/read-pages.ts";
 import type { HostView } from "../../sandbox/runtime.ts";
 import { runStream, sandboxStream } from "../vocabulary/station-names.ts";
 import { INCIDENT_BYTES_MAX } from "./incident-store.ts";
-import type { Watched } from "./watched.ts";
+import type { Watched } from "./watched-subject.ts";
 
 const EVENTS_MAX = 50;
 const EVENT_CHARACTERS_MAX = 4_000;

@@ -8,9 +8,9 @@ import type { Log } from "../../log/log.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { SandboxRecord, Store } from "../../sandbox/store.ts";
 import { RUN_LABEL, runOf, runStream } from "../vocabulary/station-names.ts";
-import type { Watched } from "./watched.ts";
 import { watchDriver } from "./watched-driver.ts";
 import { watchSandbox } from "./watched-sandbox.ts";
+import type { Watched } from "./watched-subject.ts";
 
 /** The most open runs to consider; the last changed come first. */
 const RUNS_MAX = 1000;

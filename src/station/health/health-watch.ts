@@ -2,7 +2,7 @@ import type { HealthCondition } from "../../contract/health/health-event.ts";
 import type { HealthLevel } from "../../contract/health/health-level.ts";
 import type { HealthLog } from "./health-log.ts";
 import { type HealthSettings, MISSES_MAX } from "./health-settings.ts";
-import type { Watched } from "./watched.ts";
+import type { Watched } from "./watched-subject.ts";
 
 export interface HealthWatch extends AsyncDisposable {
   /**
@@ -12,7 +12,7 @@ export interface HealthWatch extends AsyncDisposable {
    */
   tick(): Promise<void>;
   /** Resolves when no restart is in progress. */
-  settled(): Promise<void>;
+  waitForRestarts(): Promise<void>;
 }
 
 export interface HealthWatchOptions {
@@ -132,7 +132,7 @@ export function createHealthWatch(options: HealthWatchOptions): HealthWatch {
       });
       return ticking;
     },
-    async settled() {
+    async waitForRestarts() {
       await Promise.all([...all.values()].map(({ restarting }) => restarting));
     },
     async [Symbol.asyncDispose]() {

@@ -8,7 +8,7 @@ import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { type HealthLog, rethrowUnlessEnded } from "./health-log.ts";
 import { type HealthSettings, HOUR_MS } from "./health-settings.ts";
 import type { IncidentStore } from "./incident-store.ts";
-import type { Restarted, Watched } from "./watched.ts";
+import type { Restarted, Watched } from "./watched-subject.ts";
 
 export interface RestartsOptions {
   settings: HealthSettings;

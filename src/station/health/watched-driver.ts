@@ -6,7 +6,7 @@ import { processStat } from "../../lib/process-stat.ts";
 import { seenProcesses } from "../../sandbox/host-processes.ts";
 import { conditionOfProcess, isRunning } from "../../sandbox/process-identity.ts";
 import type { HostView } from "../../sandbox/runtime.ts";
-import type { Restarted, Watched } from "./watched.ts";
+import type { Restarted, Watched } from "./watched-subject.ts";
 
 export interface WatchedDriverOptions {
   run: string;

@@ -5,7 +5,7 @@ import { ignore } from "../../lib/failures.ts";
 import type { HostView, Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
-import type { Restarted, Watched } from "./watched.ts";
+import type { Restarted, Watched } from "./watched-subject.ts";
 
 export interface WatchedSandboxOptions {
   record: SandboxRecord;

@@ -6,7 +6,7 @@ import { createDiskShares, type DiskSharesOptions } from "../../sandbox/disk-sha
 import type { Resolver } from "../../sandbox/resolver.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
-import type { AttackedStation } from "../../suites/station/station-claim.ts";
+import type { AttackedStation } from "../../suites/station-attack/station-claim.ts";
 import type { MachineVerbs } from "../../verbs/machine.ts";
 import { type DoctorOptions, examine, hasProgram } from "./doctor.ts";
 import { type PrunedFiles, type PrunedStation, pruneMachine } from "./prune.ts";

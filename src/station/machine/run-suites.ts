@@ -6,8 +6,8 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import { signReport } from "../../suites/attack/report.ts";
 import { runAttacks } from "../../suites/attack/run-attacks.ts";
 import { type ConformanceResult as Result, runConformance } from "../../suites/conformance/run-conformance.ts";
-import { runStationAttacks } from "../../suites/station/run-station-attacks.ts";
-import type { AttackedStation } from "../../suites/station/station-claim.ts";
+import { runStationAttacks } from "../../suites/station-attack/run-station-attacks.ts";
+import type { AttackedStation } from "../../suites/station-attack/station-claim.ts";
 import { hostClaims } from "./host-claims.ts";
 
 interface Subject {

@@ -45,7 +45,7 @@ export function createMergeKind(work: MergeWork): Kind<MergeState, NewMergeEvent
     apply: applyToMerge,
     decide: decideMerge,
     perform: (effect, context) => perform(effect, context, work),
-    failed: failureEvents,
+    describeFailure: failureEvents,
   };
 }
 

@@ -22,6 +22,6 @@ export function createShipKind(parts: ShipParts & { now: () => Date }): ShipKind
       if (created === null) throw new CaissonError("internal", `the log of ${id} has no creation event`);
       return await performStep(step, { id, owner, created, createdAt, facts: ship }, { ...parts, signal });
     },
-    failed: ({ step, attempt }, error) => [stepFailure(error, { step, attempt, nowMs: parts.now().getTime() })],
+    describeFailure: ({ step, attempt }, error) => [stepFailure(error, { step, attempt, nowMs: parts.now().getTime() })],
   };
 }

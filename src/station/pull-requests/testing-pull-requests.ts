@@ -70,7 +70,7 @@ export async function makeShipRig(options: {
       leftOut: [],
       ignored: 0,
     }),
-    applied: async () => new Map(),
+    readApplied: async () => new Map(),
     notesBefore: true,
     noteApplied: async () => undefined,
     keepApplied: async () => undefined,

@@ -47,7 +47,11 @@ function bounded({
   } as Partial<SandboxVerbs> as SandboxVerbs;
   const config = SandboxConfig.parse({ limits: memoryBytes === undefined ? {} : { memoryBytes } });
   const sandboxes = boundedSandboxes(verbs, {
-    queue: async () => ({ bounds, checkOpen() {}, taken: async () => ({ byOwner: new Map(), promisedBytes: new Map(), ...takenRoom }) }),
+    queue: async () => ({
+      bounds,
+      checkOpen() {},
+      readTakenRoom: async () => ({ byOwner: new Map(), promisedBytes: new Map(), ...takenRoom }),
+    }),
     store: { read: async () => ({ spec: config }) as SandboxRecord },
   });
   return { sandboxes, made: calls };

@@ -13,7 +13,7 @@ interface RoomRequest {
 }
 
 /** The methods of the run queue that we need. */
-type BoundingQueue = Pick<RunQueue, "bounds" | "checkOpen" | "taken">;
+type BoundingQueue = Pick<RunQueue, "bounds" | "checkOpen" | "readTakenRoom">;
 
 /**
  * Wraps sandbox verbs to enforce the station's bounds: refuses a sandbox with `busy` if there are too many, or if it
@@ -60,7 +60,7 @@ export function boundedSandboxes(
 
 async function roomIn(queue: BoundingQueue) {
   queue.checkOpen();
-  return { taken: await queue.taken(), bounds: queue.bounds };
+  return { taken: await queue.readTakenRoom(), bounds: queue.bounds };
 }
 
 const sumOfRooms = (a: Room, b: Room): Room => ({ sandboxes: a.sandboxes + b.sandboxes, memoryBytes: a.memoryBytes + b.memoryBytes });

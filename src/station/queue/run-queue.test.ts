@@ -66,7 +66,7 @@ beforeEach(async () => {
     holderGone: () => true,
     isNeighbour: () => false,
     drives: createRunDrives({ drive: (run, options) => (isReal ? local.runs.drive(run, options) : drive(run)) }),
-    room: { taken: async () => takenRoom },
+    room: { readTakenRoom: async () => takenRoom },
     bounds,
     crashpoint: noCrash,
     model: async () => {

@@ -131,8 +131,8 @@ export class RunQueue {
    * Returns the room that sandboxes take, including those that running runs are about to create, and each owner's
    * share.
    */
-  async taken(): Promise<Pick<TakenRoom, "byOwner" | "promisedBytes"> & Room> {
-    this.#taken = await this.#options.room.taken();
+  async readTakenRoom(): Promise<Pick<TakenRoom, "byOwner" | "promisedBytes"> & Room> {
+    this.#taken = await this.#options.room.readTakenRoom();
     return { ...this.#state().taken, byOwner: this.#taken.byOwner, promisedBytes: this.#taken.promisedBytes };
   }
 
@@ -190,7 +190,7 @@ export class RunQueue {
   async #pass(): Promise<void> {
     if (this.#lookedAtMs === null || performance.now() - this.#lookedAtMs >= LOOK_MS) await this.#look();
     while (!this.#isClosed) {
-      await this.taken();
+      await this.readTakenRoom();
       this.#places = null;
       const next = nextToStart(this.#state());
       if (next === null) return;
@@ -264,7 +264,7 @@ export class RunQueue {
     this.#working.delete(run);
     this.#places = null;
     if (failure === null) this.#failures.delete(run);
-    if (failure !== null && !this.#isClosed) await this.#failed(run, failure.error);
+    if (failure !== null && !this.#isClosed) await this.#scheduleRetry(run, failure.error);
     // A user may have continued it while this process cleaned up after the drive.
     else await ignore(this.#inspect(run), "the next change of the run is read again");
     if (this.#working.size === 0) {
@@ -275,7 +275,7 @@ export class RunQueue {
   }
 
   /** Schedules the next attempt for a run that could not be driven. */
-  async #failed(run: string, error: unknown): Promise<void> {
+  async #scheduleRetry(run: string, error: unknown): Promise<void> {
     const { notice } = this.#options;
     const times = (this.#failures.get(run) ?? 0) + 1;
     this.#failures.set(run, times);

@@ -34,10 +34,16 @@ const record = (config: SandboxConfigInput, over: Partial<SandboxRecord> = {}): 
 
 describe("the room taken by sandboxes", () => {
   test("is their memory request or the default until they are removed", async () => {
-    expect(await room.taken()).toEqual({ sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map(), promisedBytes: new Map() });
+    expect(await room.readTakenRoom()).toEqual({
+      sandboxes: 0,
+      memoryBytes: 0,
+      runs: new Set(),
+      byOwner: new Map(),
+      promisedBytes: new Map(),
+    });
     await store.write(record({ limits: { memoryBytes: GIB } }));
     await store.write(record({ labels: { [RUN_LABEL]: "run_a" } }, { id: "sb_bbbbbbbbbbbb" }));
-    expect(await room.taken()).toEqual({
+    expect(await room.readTakenRoom()).toEqual({
       sandboxes: 2,
       memoryBytes: GIB + roomFor(null).memoryBytes,
       runs: new Set(["run_a"]),
@@ -45,10 +51,10 @@ describe("the room taken by sandboxes", () => {
       promisedBytes: new Map([["local", expect.any(Number)]]),
     });
     await store.remove(id);
-    expect(await room.taken()).toMatchObject({ sandboxes: 1 });
+    expect(await room.readTakenRoom()).toMatchObject({ sandboxes: 1 });
   });
 
-  test("excludes a sandbox that is removed during the count, but not one with a damaged record", async () => {
+  test("counts sandboxes with a damaged record, but not those removed meanwhile", async () => {
     await store.write(record({}));
     await store.write(record({}, { id: "sb_bbbbbbbbbbbb" }));
     await writeFile(join(store.dir("sb_bbbbbbbbbbbb"), "sandbox.json"), "damaged");
@@ -61,15 +67,21 @@ describe("the room taken by sandboxes", () => {
         },
       },
     });
-    expect(await racing.taken()).toMatchObject({ sandboxes: 1, memoryBytes: roomFor(null).memoryBytes });
+    expect(await racing.readTakenRoom()).toMatchObject({ sandboxes: 1, memoryBytes: roomFor(null).memoryBytes });
   });
 
   test("excludes pooled sandboxes until they are claimed", async () => {
     await store.write(record({}, { details: { waiting: true } }));
-    expect(await room.taken()).toEqual({ sandboxes: 0, memoryBytes: 0, runs: new Set(), byOwner: new Map(), promisedBytes: new Map() });
+    expect(await room.readTakenRoom()).toEqual({
+      sandboxes: 0,
+      memoryBytes: 0,
+      runs: new Set(),
+      byOwner: new Map(),
+      promisedBytes: new Map(),
+    });
     const claimed = { limits: { memoryBytes: 8 * GIB }, labels: { [RUN_LABEL]: "run_a" } };
     await store.write(record(claimed, { details: { waiting: false } }));
-    expect(await room.taken()).toEqual({
+    expect(await room.readTakenRoom()).toEqual({
       sandboxes: 1,
       memoryBytes: 8 * GIB,
       runs: new Set(["run_a"]),

@@ -23,7 +23,7 @@ export interface TakenRoom extends Room {
 
 export interface SandboxRoom {
   /** Returns the room taken by all sandboxes in this state folder, including those that other processes created. */
-  taken(): Promise<TakenRoom>;
+  readTakenRoom(): Promise<TakenRoom>;
 }
 
 export const roomFor = (memoryBytes: number | null | undefined): Room => ({
@@ -54,7 +54,7 @@ export function createSandboxRoom({ stateDir, store }: { stateDir: string; store
     return entry;
   };
   return {
-    async taken() {
+    async readTakenRoom() {
       const names = await ifErrno(readdir(folder), ["ENOENT"], []);
       const ids = new Set(names.filter((name) => SandboxId.safeParse(name).success));
       for (const id of known.keys()) if (!ids.has(id)) known.delete(id);

@@ -127,7 +127,7 @@ describe("continuing a run that is done", () => {
 });
 
 describe("a run that ended before it was done", () => {
-  test("continues when resumed with a higher limit, and is refused while the limit applies", async () => {
+  test("continues only when resumed with a higher limit", async () => {
     const turns = [{ calls: [write("a.txt")] }, { calls: [write("b.txt")] }, { say: "Done." }];
     await using station = await createTestStation({ script: { turns }, agents: { coder: { harness: { maxSteps: 1 } } } });
     const { runs } = station.verbs;

@@ -153,7 +153,7 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
   return {
     state,
     lease: options.lease,
-    heard: () => unownedCount,
+    countUnowned: () => unownedCount,
     append: (events, { ifHeard } = {}) => inTurn(() => appendNow(events, ifHeard)),
     note(newEvents) {
       const events = withWorkedTime(newEvents, measure());
@@ -162,7 +162,7 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
       // If this fails, the next append fails, too, and its caller gets the error.
       setImmediate(() => void ignore(flush(), "the caller of the next append gets the error"));
     },
-    async changed(signal) {
+    async waitForUnowned(signal) {
       try {
         await once(unownedEvents, "event", { signal });
       } catch (error) {

@@ -18,7 +18,7 @@ export interface ChangedWork {
   /** Returns the changes; with `at`, as of this step. */
   changes(options?: IgnoredFiles & { at?: number | undefined }): Promise<Changes>;
   /** Returns git's blob ids of the files applied to the original folder, by path. */
-  applied(): Promise<ReadonlyMap<string, string>>;
+  readApplied(): Promise<ReadonlyMap<string, string>>;
   /**
    * Whether an apply is noted before its first effect, so that a kill loses no note. A remote station gets the note
    * afterwards, because it counts noted files as applied.
@@ -47,7 +47,7 @@ export function workOfSession(
     async changes({ at, ...ignoring } = {}) {
       return await changesOf(session, { ...options, ignoring, ...(at !== undefined && { version: await options.filesAfter(at) }) });
     },
-    applied: () => options.sessions.applied(id),
+    readApplied: () => options.sessions.readApplied(id),
     noteApplied: (files) => options.sessions.noteApplied(id, files),
     keepApplied: (applied) => keepAppliedDiff(options.sessions.paths(session).dir, { ...applied, at: new Date().toISOString() }),
     record: (event) => options.sessions.record(id, event),

@@ -108,9 +108,9 @@ test("a fork inherits the record of applied files", async () => {
   const { sessions } = station.verbs;
   await sessions.apply(run);
   await sessions.fork(run, { name: "after", at: 2 });
-  const applied = await station.sessions.applied("mine");
+  const applied = await station.sessions.readApplied("mine");
   expect([...applied.keys()]).toEqual(["a.txt", "c.txt"]);
-  expect(await station.sessions.applied("after")).toEqual(applied);
+  expect(await station.sessions.readApplied("after")).toEqual(applied);
 });
 
 test("rejects forking a session in use, and leaves nothing after a failure", async () => {

@@ -68,7 +68,7 @@ export async function planFork({ session, at }: ForkSource, options: ForkOptions
       if (!isUntouched && version !== null) await copyFiles({ from: session, to: fork, version }, options);
       // Set after the copy: the copied files are older than this.
       await options.sessions.update(fork.id, { forked: { ...forked, at: new Date().toISOString() } });
-      await options.sessions.noteApplied(fork.id, await options.sessions.applied(session.id));
+      await options.sessions.noteApplied(fork.id, await options.sessions.readApplied(session.id));
       await options.sessions.record(fork.id, { type: "session.forked", data: { from: session.id, at } });
     },
   };

@@ -18,7 +18,7 @@ export async function* changesArchive(
   const { id, kind, commit } = work;
   const changes = await work.changes(ignoring);
   const described = { id, kind, source: withoutSecret(work.source), commit };
-  for await (const piece of packChanges(described, changes, { base, applied: await work.applied() })) {
+  for await (const piece of packChanges(described, changes, { base, applied: await work.readApplied() })) {
     if (signal?.aborted) throw new CaissonError("cancelled", "the download of the changes was abandoned");
     yield piece;
   }

@@ -43,7 +43,7 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
       if (at !== undefined) throw new CaissonError("unsupported", `the sandbox ${id} has no files from earlier steps`);
       return await changesIn(record, { ...options, applied: await readApplied(), ignoring });
     },
-    applied: readApplied,
+    readApplied,
     async noteApplied(files) {
       const part = `${file}.${randomLetters(8)}.tmp`;
       await writeFile(part, JSON.stringify(Object.fromEntries([...(await readApplied()), ...files])), { mode: 0o600 });

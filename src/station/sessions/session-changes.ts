@@ -77,7 +77,7 @@ async function findIn(
     const preparedAtMs = Date.parse(session.preparedAt ?? session.createdAt);
     return await findCommitChanges({ sandbox, layer, folders, preparedAtMs, stateDir, git, source, owner, commit, ignoring });
   }
-  const applied = await sessions.applied(session.id);
+  const applied = await sessions.readApplied(session.id);
   const since = { sinceMs: Date.parse(session.forked?.since ?? session.createdAt), applied, ...copiedAt(session) };
   const hiding = session.source.kind === "folder" ? session.source.hiding : undefined;
   return await findChanges({ sandbox, lower: paths.lower, layer, ...since, stateDir, ignoring, ...defined({ hiding }) });

@@ -24,7 +24,7 @@ import { goesWithRun, removeSession } from "./remove-session.ts";
 import { workOfSandbox } from "./sandbox-work.ts";
 import { listFiles, readFile, type SeenFiles } from "./session-files.ts";
 import { filesAfter, type PointFiles, pointsOf } from "./step-files.ts";
-import { unappliedOf } from "./unapplied.ts";
+import { unappliedOf } from "./unapplied-changes.ts";
 import { type UndoOptions, undoTurn } from "./undo-turn.ts";
 
 export interface SessionVerbsOptions extends UndoOptions, SessionCreation {

@@ -39,7 +39,7 @@ export function specKind(parts: SpecEffectParts): SpecKind {
       return { effects: moves.flatMap((each) => effectOf(each, { state, isCancelled, merges: parts.merges })) };
     },
     perform: (effect) => performSpecEffect(effect, parts),
-    failed: (effect, error) => failedSpecEffect(effect, error.sentences, parts.now),
+    describeFailure: (effect, error) => failedSpecEffect(effect, error.sentences, parts.now),
   };
 }
 

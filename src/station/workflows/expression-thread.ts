@@ -42,8 +42,8 @@ interface Failure {
 interface Job {
   request: ThreadRequest;
   /** Called with the thread's answer to this request. */
-  answered: (answer: unknown) => void;
-  failed: (why: Failure) => void;
+  onAnswer: (answer: unknown) => void;
+  onFailure: (why: Failure) => void;
 }
 
 /**
@@ -71,14 +71,14 @@ export function createExpressionThread({ timeMaxMs = TIME_MAX_MS }: { timeMaxMs?
     // It may throw while it exits, which does not matter.
     ended?.on("error", () => undefined);
     const stopped = ended?.terminate();
-    if (current !== null) settle((job) => job.failed(why ?? THREAD_ENDED));
+    if (current !== null) settle((job) => job.onFailure(why ?? THREAD_ENDED));
     return stopped;
   };
   const open = (): Worker => {
     const program = join(import.meta.dirname, `expression-thread-main${extname(import.meta.filename)}`);
     // It needs no environment, and must not have one: it evaluates input from users.
     const worker = new Worker(program, { env: {}, resourceLimits: { maxOldGenerationSizeMb: MEMORY_MAX_MB } });
-    worker.on("message", (answer: unknown) => settle((job) => job.answered(answer)));
+    worker.on("message", (answer: unknown) => settle((job) => job.onAnswer(answer)));
     worker.on("error", (error: NodeJS.ErrnoException) => {
       const isFull = error.code === "ERR_WORKER_OUT_OF_MEMORY";
       void end(isFull ? { code: "too_large", why: `it needs more than ${MEMORY_MAX_MB} MiB` } : { code: "internal", why: error.message });
@@ -121,8 +121,8 @@ export function createExpressionThread({ timeMaxMs = TIME_MAX_MS }: { timeMaxMs?
       return await new Promise<KnownValue>((done) => {
         add(owner, {
           request,
-          answered: (answer) => done(knownFrom(wanted, answer as EvaluationAnswer)),
-          failed: (why) => done({ error: failure(wanted.expression, { ...why, hint: HINT }) }),
+          onAnswer: (answer) => done(knownFrom(wanted, answer as EvaluationAnswer)),
+          onFailure: (why) => done({ error: failure(wanted.expression, { ...why, hint: HINT }) }),
         });
       });
     },
@@ -133,8 +133,8 @@ export function createExpressionThread({ timeMaxMs = TIME_MAX_MS }: { timeMaxMs?
       return await new Promise<DefinitionProblem[]>((done, refuse) => {
         add(owner, {
           request: { definition: text },
-          answered: (answer) => done(answer as DefinitionProblem[]),
-          failed: ({ code, why }) => refuse(new CaissonError(code, `the workflow cannot be checked: ${why}`)),
+          onAnswer: (answer) => done(answer as DefinitionProblem[]),
+          onFailure: ({ code, why }) => refuse(new CaissonError(code, `the workflow cannot be checked: ${why}`)),
         });
       });
     },

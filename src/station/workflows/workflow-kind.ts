@@ -67,7 +67,7 @@ export function createWorkflowKind(work: WorkflowWork): WorkflowKind {
       const { status, output = null, error = null } = outcome;
       return [{ type: "workflow.command_ended", data: { path, attempt, status, output, error: error && shortError(error) } }];
     },
-    failed: (effect, error) =>
+    describeFailure: (effect, error) =>
       effect.do === "clean" ? [{ type: "workflow.cleaned", data: { sandboxes: 0 } }] : [stepEnded(effect, outcomeOf(effect, error))],
   };
 }

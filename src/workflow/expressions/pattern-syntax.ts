@@ -157,11 +157,11 @@ class Reader {
       return { kind: "assert", at: ({ b: "boundary", B: "inside", A: "start", z: "end" } as const)[next] };
     }
     if (/^[1-9]$/.test(next)) throw new Error("a regular expression has a back-reference, which RE2 does not support");
-    if (next === "Q") return this.#quoted(flags);
-    return { kind: "test", test: this.#escaped(flags) };
+    if (next === "Q") return this.#quotedText(flags);
+    return { kind: "test", test: this.#escapedTest(flags) };
   }
 
-  #quoted(flags: Flags): PatternNode {
+  #quotedText(flags: Flags): PatternNode {
     this.#at += 1;
     const parts: PatternNode[] = [];
     while (this.peek() !== undefined && !this.#skip("\\E")) parts.push({ kind: "test", test: literal(this.#take(), flags) });
@@ -169,7 +169,7 @@ class Reader {
   }
 
   /** Parses the rest of an escape that matches one character, in a class or outside. */
-  #escaped(flags: Flags): CharacterTest {
+  #escapedTest(flags: Flags): CharacterTest {
     const named = this.#classAt();
     return named ?? literal(this.#escapedCharacter(), flags);
   }

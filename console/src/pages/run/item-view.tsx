@@ -6,7 +6,7 @@ import { Button } from "../../parts/button.tsx";
 import { Markdown } from "../../parts/markdown.tsx";
 import { say, sayProblem } from "../../parts/toasts.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
-import { Clipped } from "./clipped.tsx";
+import { ClippedText } from "./clipped-text.tsx";
 import styles from "./items.module.css";
 import { QuestionCard } from "./question-card.tsx";
 import type { TimelineItem, ToolItem } from "./timeline-item.ts";
@@ -91,7 +91,7 @@ export const ItemView = memo(function ItemView({ item, run, isOpen, renderLane }
 
 function ModelWords({ text, isStreaming }: { text: string; isStreaming: boolean }) {
   if (isStreaming) return <p className={`${styles.prose} ${styles.streaming}`}>{visibleLines(text)}</p>;
-  return <Clipped text={text}>{(clippedText) => <Markdown text={clippedText} />}</Clipped>;
+  return <ClippedText text={text}>{(clippedText) => <Markdown text={clippedText} />}</ClippedText>;
 }
 
 function Folded({ icon, title, text }: { icon: ReactNode; title: string; text: string }) {
@@ -103,7 +103,7 @@ function Folded({ icon, title, text }: { icon: ReactNode; title: string; text: s
         {title}
         {!isOpen && <span className={styles.preview}>{visibleText(text.slice(0, 160).replaceAll(/\s+/g, " "))}</span>}
       </button>
-      {isOpen && <Clipped text={text}>{(clippedText) => <p className={styles.prose}>{visibleLines(clippedText)}</p>}</Clipped>}
+      {isOpen && <ClippedText text={text}>{(clippedText) => <p className={styles.prose}>{visibleLines(clippedText)}</p>}</ClippedText>}
     </section>
   );
 }
@@ -122,7 +122,7 @@ function Line({ icon, title, text = null, tone = "plain" }: LineProps) {
       <div>
         <span>{visibleText(title)}</span>
         {text !== null && text !== "" && (
-          <Clipped text={text}>{(clippedText) => <p className={styles.prose}>{visibleLines(clippedText)}</p>}</Clipped>
+          <ClippedText text={text}>{(clippedText) => <p className={styles.prose}>{visibleLines(clippedText)}</p>}</ClippedText>
         )}
       </div>
     </div>

@@ -6,7 +6,7 @@ import { ScrollBox } from "../../parts/scroll-box.tsx";
 import { duration } from "../../parts/time.tsx";
 import { visibleLines, visibleText } from "../../parts/visible-text.ts";
 import { type DiffLine, diffOfArguments, subjectOf } from "./argument-diff.ts";
-import { Clipped } from "./clipped.tsx";
+import { ClippedText } from "./clipped-text.tsx";
 import styles from "./items.module.css";
 import type { FileChange, ToolItem } from "./timeline-item.ts";
 
@@ -48,13 +48,13 @@ export function ToolCard({ item, lane }: { item: ToolItem; lane: ReactNode }) {
           {lane}
           {item.cutCharacters > 0 && <p className={styles.quiet}>{item.cutCharacters} earlier characters are in the log.</p>}
           {item.output !== "" && (
-            <Clipped text={item.output}>
+            <ClippedText text={item.output}>
               {(text) => (
                 <ScrollBox className={styles.output} label="Output">
                   <Ansi text={text} />
                 </ScrollBox>
               )}
-            </Clipped>
+            </ClippedText>
           )}
         </div>
       )}
@@ -67,13 +67,13 @@ function Arguments({ given: toolArguments }: { given: unknown }) {
   const command = (toolArguments as { command?: unknown } | null)?.command;
   const text = typeof command === "string" ? command : JSON.stringify(toolArguments, null, 2);
   return (
-    <Clipped text={text}>
+    <ClippedText text={text}>
       {(clippedText) => (
         <ScrollBox className={styles.arguments} label="Arguments">
           {visibleLines(clippedText)}
         </ScrollBox>
       )}
-    </Clipped>
+    </ClippedText>
   );
 }
 

@@ -192,7 +192,7 @@ export async function unpackFound(work: {
   await mkdir(image, { mode: 0o700 });
   const keepOwners = options.keepOwners ?? (options.inside !== undefined || process.getuid?.() === 0);
   const { disk = createDiskShares(options), owner } = options;
-  const left = owner === undefined ? limits.bytesMax : await disk.left(owner);
+  const left = owner === undefined ? limits.bytesMax : await disk.countBytesLeft(owner);
   const { bytes } = await whileRoom(options, {}, (signal) =>
     unpackInProcess({
       request: {

@@ -9,7 +9,7 @@ import { useFilterParams } from "../../../parts/filter-params.ts";
 import { Loading } from "../../../parts/loading.tsx";
 import { Problem } from "../../../parts/problem.tsx";
 import { visibleText } from "../../../parts/visible-text.ts";
-import { Applied, AppliedNote } from "./applied.tsx";
+import { Applied, AppliedNote } from "./applied-changes.tsx";
 import { ChangeActions } from "./change-actions.tsx";
 import styles from "./changes.module.css";
 import { Comments } from "./comments.tsx";

@@ -5,7 +5,7 @@ const SHOWN_CHARACTERS = 4_000;
 const MORE_CHARACTERS_MAX = 60_000;
 
 /** Shows the beginning of a long text, and more of it on a click, up to what the page can handle. */
-export function Clipped({ text, children }: { text: string; children(text: string): ReactNode }) {
+export function ClippedText({ text, children }: { text: string; children(text: string): ReactNode }) {
   const [isWhole, setWhole] = useState(false);
   const bound = isWhole ? MORE_CHARACTERS_MAX : SHOWN_CHARACTERS;
   const rest = text.length - bound;

@@ -19,7 +19,7 @@ export async function unappliedOf(
   const runtime = (await runtimes()).find(({ name }) => name === session.runtime);
   const { layer, lower } = sessions.paths(session);
   // Changes applied on another machine are not in the uploaded folder.
-  const applied = session.source.kind === "upload" ? await sessions.applied(session.id) : undefined;
+  const applied = session.source.kind === "upload" ? await sessions.readApplied(session.id) : undefined;
   const folder = runtime?.layerFolder?.(layer);
   if (folder === undefined) return NOT_KNOWN;
   const count = () => countUnapplied({ lower, layer: folder, ...defined({ applied }) });
