@@ -213,7 +213,7 @@ async function timeDiff(station: BenchStation, where: { folder: string; layer: s
       const { changes } = await findChanges({
         sandbox,
         lower: where.folder,
-        layer: join(where.layer, "upper"),
+        layers: [join(where.layer, "upper")],
         sinceMs: 0,
         stateDir: station.stateDir,
       });

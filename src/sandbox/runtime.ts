@@ -7,6 +7,7 @@ import type { SandboxEvent } from "../contract/sandbox/sandbox-event.ts";
 import type { DiskShares } from "./disk-shares.ts";
 import type { GitIdentity } from "./git-settings.ts";
 import type { GuestCondition } from "./guest/waits.ts";
+import type { MachinePoints } from "./machine-points.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
 
 /** What the composition root passes to every runtime. Runtimes read nothing of this from the environment. */
@@ -153,12 +154,13 @@ export interface Runtime extends AsyncDisposable {
    */
   discard(id: SandboxId): Promise<void>;
   /**
-   * Returns the host folder with the files that sandboxes changed in a workspace, given the workspace's layer; it need
-   * not exist. Its names and times only hint at where to look for changes. Absent: the runtime stores no layers.
+   * Returns the host folders with the files that sandboxes changed in a workspace, topmost first, given the workspace's
+   * layer; the topmost need not exist. With a point, those of that point. Their names and times only hint at where to
+   * look for changes. Absent: the runtime stores no layers.
    */
-  layerFolder?(layer: string): string;
+  layerFolders?(layer: string, options?: { point?: string }): Promise<string[]>;
   /**
-   * Like `layerFolder`, for a sandbox whose changes to an overlaid workspace are removed with it. The folder does not
+   * Like `layerFolders`, for a sandbox whose changes to an overlaid workspace are removed with it. The folder does not
    * exist if the changes are on a separate disk or there is no such workspace. Absent: the host cannot read the
    * changes.
    */
@@ -172,24 +174,8 @@ export interface Runtime extends AsyncDisposable {
   removeLayer?(layer: string): Promise<void>;
   /** Absent: the runtime builds no images. */
   readonly images?: RuntimeImages;
-  /**
-   * Copies a workspace's layer in its current state, beside it and under a name; no sandbox may be using it. Throws
-   * `too_large` above this many bytes, `unsupported` for a layer that cannot be copied, `no_space`. Absent: the runtime
-   * stores no layers.
-   */
-  copyLayer?(layer: string, copy: { name: string; bytesMax: number }): Promise<void>;
-  /**
-   * Restores a layer to the state of a copy, or to an empty layer for null: completely or not at all, even if this
-   * process dies midway. The copy remains; no sandbox may be using the layer.
-   */
-  restoreLayer?(layer: string, name: string | null): Promise<void>;
-  /**
-   * Fills an empty layer with the current state of another layer, or of its copy with this name. An incomplete fork
-   * does not count. No sandbox may be using the other layer unless a copy is requested. Throws `too_large`,
-   * `unsupported`, `no_space`. Absent: the runtime stores no layers.
-   */
-  forkLayer?(from: string, to: string, how: { copy?: string; bytesMax: number }): Promise<void>;
-  removeLayerCopy?(layer: string, name: string): Promise<void>;
+  /** Absent: a session's files are in its snapshot. */
+  readonly points?: MachinePoints;
   /**
    * Packs files below a folder into an archive under their names there, including files that sandboxes own. The
    * sandboxes in `still` are frozen while it runs. Changes by others are not a failure: the archive is valid, and the

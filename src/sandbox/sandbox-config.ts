@@ -19,7 +19,7 @@ export function parseSandboxConfig(input: SandboxConfigInput): SandboxConfig {
  */
 export function configOfFork({ name: _, ...config }: SandboxConfig, { keep = config.keep }: ForkOptions): SandboxConfig {
   if (config.workspace.kind !== "folder") return { ...config, keep };
-  const { layer: __, ...workspace } = config.workspace;
+  const { layer: __, view: ___, ...workspace } = config.workspace;
   return { ...config, keep, workspace };
 }
 

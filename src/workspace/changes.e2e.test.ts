@@ -48,8 +48,8 @@ describe("changes of a workspace", () => {
     mkdirSync(join(lower, path, ".."), { recursive: true });
     writeFileSync(join(lower, path), content);
   };
-  const find = (where: OwnedSandbox, more: { layer?: string | null } = {}) =>
-    findChanges({ sandbox: where, lower, layer: `${layer}/upper`, sinceMs: Date.now(), stateDir: join(base, "home"), ...more });
+  const find = (where: OwnedSandbox, more: { layers?: readonly string[] | null } = {}) =>
+    findChanges({ sandbox: where, lower, layers: [`${layer}/upper`], sinceMs: Date.now(), stateDir: join(base, "home"), ...more });
   const summary = ({ changes }: Changes) =>
     changes.map((each) => `${kindOf(each)} ${each.from === null ? "" : `${each.from} > `}${each.path}`);
 
@@ -64,7 +64,7 @@ describe("changes of a workspace", () => {
     for await (const piece of await where.tarOut("/workspace")) pieces.push(piece);
     execFileSync("tar", ["-xf", "-", "-C", inside, "--no-same-owner"], { input: Buffer.concat(pieces) });
     const found = await find(where);
-    for (const changes of [found, await find(where, { layer: null })]) {
+    for (const changes of [found, await find(where, { layers: null })]) {
       const copy = join(base, `copy-${number}`);
       cpSync(lower, copy, { recursive: true, verbatimSymlinks: true });
       if (changes.changes.length > 0)

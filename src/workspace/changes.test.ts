@@ -37,7 +37,7 @@ test("finds the difference between two trees without a layer", async () => {
       for (const path of old.keys())
         if (!fresh.has(path)) await sandbox.remove(`/workspace/${path.split("/")[0]}`, { recursive: true }).catch(() => undefined);
       for (const [path, side] of fresh) await sandbox.writeFile(`/workspace/${path}`, side.content, { mode: side.mode, parents: true });
-      const { changes, leftOut } = await findChanges({ sandbox, lower, layer: null, sinceMs: 0, stateDir: join(base, "no state") });
+      const { changes, leftOut } = await findChanges({ sandbox, lower, layers: null, sinceMs: 0, stateDir: join(base, "no state") });
       expect(renderDiff(changes).toString("latin1")).toBe(renderDiff(changesBetween(old, fresh)).toString("latin1"));
       expect(leftOut).toEqual([]);
     }),
@@ -54,6 +54,6 @@ test("does not report the hidden state folder as removed", async () => {
   await using sandbox = await runtime.create(SandboxConfig.parse({ workspace: { kind: "folder", path: lower, access: "overlay" } }));
   await sandbox.remove("/workspace/.local", { recursive: true });
   await sandbox.remove("/workspace/file");
-  const { changes } = await findChanges({ sandbox, lower, layer: null, sinceMs: 0, stateDir });
+  const { changes } = await findChanges({ sandbox, lower, layers: null, sinceMs: 0, stateDir });
   expect(changes.map(({ path }) => path)).toEqual(["file"]);
 });

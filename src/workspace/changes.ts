@@ -7,7 +7,7 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import { viewState } from "../sandbox/state-places.ts";
 import { type Change, type Changes, type FileSide, type LeftOut, pathsBelow, sameSide } from "./change.ts";
 import { compareAll } from "./compare-all.ts";
-import { compareLayer } from "./compare-layer.ts";
+import { compareLayers } from "./compare-layers.ts";
 import { findCredentialFiles } from "./credential-files.ts";
 import { FolderTree } from "./folder-tree.ts";
 import { type IgnoredFiles, type IgnoreRules, openIgnoreRules, withoutIgnored } from "./ignore-rules.ts";
@@ -38,9 +38,9 @@ export interface Comparison {
  * Finds the differences between the user's folder and the workspace inside.
  *
  * The old side is read on the host from the user's folder, without following links; the guest reads the new side.
- * `layer` is the host folder that collects the changes. We use only its names and times. They show where to look, so
- * the cost of a diff depends on the changes, not on the size of the folder. Without a layer everything is compared, and
- * `sinceMs` is when the workspace was copied.
+ * `layers` are the host folders that collect the changes, topmost first. We use only their names and times. They show
+ * where to look, so the cost of a diff depends on the changes, not on the size of the folder. Without them everything
+ * is compared, and `sinceMs` is when the workspace was copied.
  *
  * `stateDir` is never visible inside, so it has no changes. The same applies to hidden files, which may appear inside
  * as empty files. `applied` has the git blob names of contents that were applied to the folder from here, which do not
@@ -52,11 +52,11 @@ export interface Comparison {
 export async function findChanges(options: {
   sandbox: Sandbox;
   lower: string;
-  layer: string | null;
+  layers: readonly string[] | null;
   sinceMs: number;
   stateDir: string;
   applied?: ReadonlyMap<string, string>;
-  /** Older entries of the layer were copied from another layer, which existed since `sinceMs`. */
+  /** Older entries of the layers were copied at some time since `sinceMs`. */
   copiedAtMs?: number;
   hiding?: HidingRules;
   /** Paths that were hidden inside, whichever rule hid them. */
@@ -113,11 +113,11 @@ interface Compared {
   madeAtMs: (path: string) => number;
 }
 
-async function compare(options: { sandbox: Sandbox; lower: FolderTree; layer: string | null; sinceMs: number }): Promise<Compared> {
+async function compare(options: { sandbox: Sandbox; lower: FolderTree; layers: readonly string[] | null; sinceMs: number }): Promise<Compared> {
   const everything = async () => ({ ...(await compareAll(options)), madeAtMs: () => options.sinceMs });
-  if (options.layer === null) return await everything();
+  if (options.layers === null) return await everything();
   try {
-    return await compareLayer({ ...options, layer: options.layer });
+    return await compareLayers({ ...options, layers: options.layers });
   } catch (error) {
     // Without root, the layer may contain folders that only the sandbox's user may read. Then we compare everything
     // from inside.

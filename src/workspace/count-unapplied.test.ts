@@ -14,7 +14,7 @@ const put = async (path: string, text: string) => {
   await mkdir(join(base, path, ".."), { recursive: true });
   await writeFile(join(base, path), text);
 };
-const count = () => countUnapplied({ lower: join(base, "lower"), layer: join(base, "layer") });
+const count = () => countUnapplied({ lower: join(base, "lower"), layers: [join(base, "layer")] });
 
 test("counts files that are new, changed or of another mode or kind", async () => {
   for (const name of ["same", "other", "mode", "link"]) await put(`lower/${name}`, "one");

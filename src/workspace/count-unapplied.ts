@@ -20,14 +20,14 @@ export interface UnappliedCount {
 }
 
 /**
- * Counts the files of a layer that differ from the folder below it, without a sandbox. This is an estimate for lists
- * that costs only a walk of the layer. For a folder that the agent moved or replaced, it counts the files in the layer;
- * `findChanges` is exact. Reaches the layer by descriptors that cannot leave it, and follows nothing in it. Returns
- * null if the layer or the folder is missing or cannot be opened.
+ * Counts the files of layers, topmost first, that differ from the folder below them, without a sandbox. This is an
+ * estimate for lists that costs only a walk of the layers. For a folder that the agent moved or replaced, it counts the
+ * files in the layers; `findChanges` is exact. Reaches the layers by descriptors that cannot leave them, and follows
+ * nothing in them. Returns null if all layers or the folder are missing, or if one cannot be opened.
  */
 export async function countUnapplied(options: {
   lower: string;
-  layer: string;
+  layers: readonly string[];
   /**
    * Git blob names of the contents that were applied elsewhere from here, by path; empty for a file that was removed
    * there.
@@ -35,14 +35,14 @@ export async function countUnapplied(options: {
   applied?: ReadonlyMap<string, string>;
 }): Promise<UnappliedCount | null> {
   const lower = openTree(options.lower, { follow: true });
-  const layer = openTree(options.layer, { follow: false });
+  const layers = options.layers.flatMap((path) => openTree(path, { follow: false }) ?? []);
   try {
-    if (lower === null || layer === null) return null;
+    if (lower === null || layers.length === 0) return null;
     using rules = openIgnoreRules(options.lower);
-    return await walk({ lower, layer, rules, applied: options.applied ?? new Map() });
+    return await walk({ lower, layers, rules, applied: options.applied ?? new Map() });
   } finally {
     lower?.[Symbol.dispose]();
-    layer?.[Symbol.dispose]();
+    for (const layer of layers) layer[Symbol.dispose]();
   }
 }
 
@@ -52,32 +52,49 @@ function openTree(path: string, options: { follow: boolean }): FolderTree | null
 
 interface Sides {
   lower: FolderTree;
-  layer: FolderTree;
+  layers: readonly FolderTree[];
   rules: IgnoreRules;
   applied: ReadonlyMap<string, string>;
 }
 
 async function walk(sides: Sides): Promise<UnappliedCount> {
   const bounds = { entries: ENTRIES_MAX, bytes: READ_BYTES_MAX };
-  const folders = [{ path: "", depth: 0 }];
+  const folders = [{ path: "", depth: 0, layers: sides.layers }];
   let files = 0;
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    for (const entry of sides.layer.entries(folder.path)) {
-      if (isGitsOwn(entry.name)) continue;
-      const path = folder.path === "" ? entry.name : `${folder.path}/${entry.name}`;
-      if (entry.isDirectory()) {
-        // The files of a new, ignored folder do not count.
-        const isIgnored = statOf(sides.lower, path) === null && (await sides.rules.ignoresFolder(path));
-        if (!isIgnored && folder.depth < DEPTH_MAX) folders.push({ path, depth: folder.depth + 1 });
-      } else if (await differs(path, sides, bounds)) files += 1;
-      if (--bounds.entries % 100 === 0) await breathe();
-      if (bounds.entries <= 0 || files >= FILES_MAX) return { files, isMinimum: true };
+    const seen = new Set<string>();
+    for (const [at, layer] of folder.layers.entries()) {
+      for (const entry of layer.entries(folder.path)) {
+        // A layer above decides.
+        if (isGitsOwn(entry.name) || seen.has(entry.name)) continue;
+        seen.add(entry.name);
+        const path = folder.path === "" ? entry.name : `${folder.path}/${entry.name}`;
+        if (entry.isDirectory()) {
+          // The files of a new, ignored folder do not count.
+          const isIgnored = statOf(sides.lower, path) === null && (await sides.rules.ignoresFolder(path));
+          const below = { path, depth: folder.depth + 1, layers: foldersFrom(folder.layers.slice(at), path) };
+          if (!isIgnored && folder.depth < DEPTH_MAX) folders.push(below);
+        } else if (await differs(path, layer, sides, bounds)) files += 1;
+        if (--bounds.entries % 100 === 0) await breathe();
+        if (bounds.entries <= 0 || files >= FILES_MAX) return { files, isMinimum: true };
+      }
     }
   }
   return { files, isMinimum: false };
 }
 
-async function differs(path: string, { lower, layer, rules, applied }: Sides, bounds: { bytes: number }): Promise<boolean> {
+/** Returns the layers that have a folder here, down to one that has a file instead. */
+function foldersFrom(layers: readonly FolderTree[], path: string): FolderTree[] {
+  const found: FolderTree[] = [];
+  for (const layer of layers) {
+    const status = statOf(layer, path);
+    if (status !== null && !status.isDirectory()) break;
+    if (status !== null) found.push(layer);
+  }
+  return found;
+}
+
+async function differs(path: string, layer: FolderTree, { lower, rules, applied }: Sides, bounds: { bytes: number }): Promise<boolean> {
   const before = statOf(lower, path);
   const after = statOf(layer, path);
   if (after === null) return false;

@@ -20,7 +20,7 @@ import { withoutSecret } from "./git/address.ts";
 import { createSessionLocks, type SessionLocks } from "./session-locks.ts";
 
 /** The initial facts of a session that has had no sandbox yet. */
-const nothingYet = { uploads: [] as string[], commit: null, preparedAt: null, runtime: null, snapshot: null, forked: null };
+const nothingYet = { uploads: [] as string[], commit: null, preparedAt: null, runtime: null, snapshot: null, forked: null, restoredAt: null };
 
 const SESSIONS_MAX = 10_000;
 const HISTORY_MAX = 10_000;
@@ -44,7 +44,7 @@ export interface SessionStore extends SessionLocks {
   /** Updates some facts of a session. Only its holder may call this. Resolves with all facts. */
   update(
     id: string,
-    facts: Partial<Pick<Session, "lastUsedAt" | "commit" | "preparedAt" | "runtime" | "snapshot" | "uploads" | "forked">>,
+    facts: Partial<Pick<Session, "lastUsedAt" | "commit" | "preparedAt" | "runtime" | "snapshot" | "uploads" | "forked" | "restoredAt">>,
   ): Promise<Session>;
   /**
    * Adds to the session's history, which outlives the session. With `once`, adds the event only if the history does not

@@ -9,12 +9,15 @@
  *   measure     `bytes N` below the given trees
  *   inside      runs a program as root of the user namespace
  *   mappable    checks that the owners of files in a folder can be mapped
+ *   point       stores what changed in writable layers since their last point: `part NAME FILES BYTES CHANGED`
+ *   merge       makes one layer, the first argument, of the others, topmost first
  *
  * A failure is one line, `fail STEP ERRNO TEXT`, and status 125. A root launcher keeps the host's identity until it has
  * created the mounts; a rootless one enters the user namespace first. If its caller dies before the OCI runtime has
  * detached, the launcher dies too. Since every mount is in its own namespace, only files and cgroups can remain.
  */
 #include "launch/launch.h"
+#include "layers/layers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,22 +64,34 @@ static int remove_all(const struct plan *plan) {
   return 0;
 }
 
-static int run_inside(const struct plan *plan) {
-  char **argv = xalloc((plan->count + 1) * sizeof *argv);
-  size_t n = 0;
+static char **arguments(const struct plan *plan, size_t *count) {
+  char **list = xalloc((plan->count + 1) * sizeof *list);
+  *count = 0;
   for (size_t i = 0; i < plan->count; i++)
-    if (strcmp(plan->records[i].verb, "argument") == 0) argv[n++] = (char *)plan->records[i].fields[0];
-  if (n == 0) launch_fail("plan", "nothing to run");
+    if (strcmp(plan->records[i].verb, "argument") == 0) list[(*count)++] = (char *)plan->records[i].fields[0];
+  return list;
+}
+
+static int run_inside(const struct plan *plan) {
+  size_t count;
+  char **argv = arguments(plan, &count);
+  if (count == 0) launch_fail("plan", "nothing to run");
   execvp(argv[0], argv);
   launch_fail("inside", "%s", argv[0]);
 }
 
 static int measure(const struct plan *plan) {
-  cleanup_free char **paths = xalloc((plan->count + 1) * sizeof *paths);
-  size_t n = 0;
-  for (size_t i = 0; i < plan->count; i++)
-    if (strcmp(plan->records[i].verb, "argument") == 0) paths[n++] = (char *)plan->records[i].fields[0];
+  size_t count;
+  cleanup_free char **paths = arguments(plan, &count);
   return measure_main(paths);
+}
+
+static int merge(const struct launch *launch, const struct plan *plan) {
+  size_t count;
+  cleanup_free char **paths = arguments(plan, &count);
+  if (count < 2) launch_fail("plan", "nothing to merge");
+  merge_layers(paths[0], paths + 1, count - 1, launch->rootless);
+  return 0;
 }
 
 static int map_all(struct launch *launch, const struct plan *plan) {
@@ -91,7 +106,7 @@ int launch_main(int argc, char **argv) {
   die_with_parent();
   if (getppid() != parent) _exit(125);
   signal(SIGPIPE, SIG_IGN);
-  if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|remove|measure|inside|mappable < plan");
+  if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|remove|measure|inside|mappable|point|merge < plan");
   const char *what = argv[1];
   struct launch launch = {.netns_fd = -1};
   /* Static: it is needed until the process ends, which is soon. */
@@ -105,6 +120,8 @@ int launch_main(int argc, char **argv) {
   if (launch.rootless) enter_user_namespace(&launch);
   if (strcmp(what, "remove") == 0) return remove_all(&plan);
   if (strcmp(what, "measure") == 0) return measure(&plan);
+  if (strcmp(what, "merge") == 0) return merge(&launch, &plan);
+  if (strcmp(what, "point") == 0) return take_point(&launch, &plan);
   if (strcmp(what, "inside") == 0) return run_inside(&plan);
   die("launch: unknown command %s", what);
 }

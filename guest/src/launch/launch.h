@@ -175,6 +175,7 @@ int finish_runtime(struct launch *launch, pid_t pid);
 int filter_file(const char *hex);
 int sealed_copy(const char *path);
 
-/* run.c, attach.c */
+/* run.c, attach.c, point.c */
 int run_sandbox(struct launch *launch, const struct plan *plan);
 int attach_workspace(struct launch *launch, const struct plan *plan);
+int take_point(struct launch *launch, const struct plan *plan);

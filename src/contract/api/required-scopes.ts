@@ -57,7 +57,7 @@ const ofSource = (value: WorkspaceSource) => collectReachByKind(source, value);
 const template: ReachByKind<Template> = { host: {}, image: { reference: reachOfImage }, snapshot: { id: staysInside } };
 const workspace: ReachByKind<WorkspaceMount> = {
   empty: {},
-  folder: { path: () => [folderReach], access: staysInside, layer: () => [folderReach], origin: staysInside },
+  folder: { path: () => [folderReach], access: staysInside, layer: () => [folderReach], view: () => [folderReach], origin: staysInside },
 };
 
 const config: ReachOfFields<Omit<CreateSandbox["spec"], "keep">> = {

@@ -28,10 +28,15 @@ export const WorkspaceMount = z.discriminatedUnion("kind", [
     path: PathText,
     access: WorkspaceAccess.default("overlay"),
     /**
-     * With `overlay`: a host folder that stores the changes, including those to the home folder inside, so that they
-     * outlive the sandbox. Only one sandbox may use it at a time.
+     * With `overlay`: a host folder that stores everything that the sandbox changes, in the whole machine, so that it
+     * outlives the sandbox. Only one sandbox may use it at a time.
      */
     layer: PathText.optional(),
+    /**
+     * Shows the workspace as it is in the layer (`now`) or was at one of its points, and removes the sandbox's own
+     * changes with it. Any number of such sandboxes may exist.
+     */
+    view: z.string().min(1).max(64).optional(),
     /** The origin of a folder that was sent from another machine. */
     origin: FolderOrigin.optional(),
   }),

@@ -179,8 +179,14 @@ export const UndoTurns = z.strictObject({
 });
 export type UndoTurns = z.input<typeof UndoTurns>;
 
-/** A point of a session: its files when a turn of a run in it began, after this many steps. */
-export const SessionPoint = z.object({ run: z.string(), step: z.int().nonnegative(), turn: z.int().positive(), at: z.iso.datetime() });
+/** A point of a session: its files after this many steps of a run in it. */
+export const SessionPoint = z.object({
+  run: z.string(),
+  step: z.int().nonnegative(),
+  /** The turn that began with these files. Absent: a step in the middle of a turn. */
+  turn: z.int().positive().optional(),
+  at: z.iso.datetime(),
+});
 export type SessionPoint = z.infer<typeof SessionPoint>;
 
 /** Creates a session with the files of another one. */

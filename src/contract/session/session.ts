@@ -60,6 +60,8 @@ export const Session = z.object({
    * `since`.
    */
   forked: z.object({ from: SessionId, at: z.iso.datetime(), since: z.iso.datetime() }).nullable().default(null),
+  /** When its files were last restored from a point: older files may have been copied at any time since it began. */
+  restoredAt: z.iso.datetime().nullable().default(null),
   /** Uploads that are mounted in addition to its workspace. */
   uploads: z.array(UploadId).default([]),
 });
@@ -79,12 +81,23 @@ export const SessionLock = z.object({
 });
 export type SessionLock = z.infer<typeof SessionLock>;
 
-/** A session's files before a turn of a run in it. `turnSeq` is the sequence of the run event that began the turn. */
+/**
+ * A session's files at some time: before a turn of a run in it, whose first event has the sequence `turnSeq`, or after
+ * a step of a run.
+ */
 export const StoredPoint = z.object({
   run: z.string(),
-  turnSeq: z.int().positive(),
-  /** A copy of the workspace's layer, or the session's snapshot at that time; null if it had no files yet. */
+  turnSeq: z.int().positive().optional(),
+  step: z.int().nonnegative().optional(),
+  at: z.iso.datetime().optional(),
+  /** What storing its changes took. */
+  bytes: z.int().nonnegative().optional(),
+  /**
+   * A point of the session's machine, null if it had no files yet; or the session's snapshot at that time. Earlier
+   * versions made copies of the workspace's layer.
+   */
   files: z.discriminatedUnion("kind", [
+    z.object({ kind: z.literal("point"), id: z.string().nullable() }),
     z.object({ kind: z.literal("layer"), copy: z.string() }),
     z.object({ kind: z.literal("snapshot"), id: SnapshotId.nullable() }),
   ]),

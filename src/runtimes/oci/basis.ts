@@ -5,6 +5,7 @@ import { sharedFolders } from "../../sandbox/shared-folders.ts";
 import type { Basis } from "./details.ts";
 import { removeFiles, runInside } from "./launch/launcher.ts";
 import type { RootBind } from "./layers/layers.ts";
+import type { MountedLayer } from "./layers/mounted-layer.ts";
 import { readSnapshot } from "./layers/snapshot-store.ts";
 import type { OciContext } from "./oci-context.ts";
 import { type HostTemplate, hostTemplate } from "./template/host-template.ts";
@@ -125,6 +126,11 @@ async function snapshotBasis(oci: OciContext, config: SandboxConfig, id: Snapsho
     workspaceLayers: same ? basis.workspaceLayers : [],
     env: { ...env, ...(plain === undefined ? {} : { PATH: plain }), ...sudoPath(plain, config.allowRoot) },
   };
+}
+
+/** Returns the frozen layers of a config's snapshot, which its basis contains. */
+export async function templateLayers(oci: OciContext, { template }: SandboxConfig): Promise<MountedLayer[]> {
+  return template.kind === "snapshot" ? (await readSnapshot(oci, template.id)).layers : [];
 }
 
 /**

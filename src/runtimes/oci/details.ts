@@ -5,6 +5,7 @@ import { SnapshotId } from "../../contract/ids.ts";
 import { ProcessIdentity } from "../../contract/process-identity.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { CgroupFolder } from "./cgroups/cgroup.ts";
+import { MountedLayer } from "./layers/mounted-layer.ts";
 
 const RootPlan = z.object({
   layers: z.array(z.object({ dir: z.string(), mapped: z.boolean() })),
@@ -41,6 +42,12 @@ export const OciDetails = z.object({
   ociRuntime: z.string(),
   rootless: z.boolean(),
   basis: Basis,
+  /** Frozen layers between the basis and the sandbox's own layers, topmost first. */
+  base: z.array(MountedLayer).default([]),
+  /** Frozen layers of the snapshot from which it started; the basis contains their folders. */
+  templateLayers: z.array(MountedLayer).default([]),
+  /** Distinguishes the roots of a session whose agents have different images. Null in records of earlier versions. */
+  rootKey: z.string().nullable().default(null),
   cgroups: z.array(CgroupFolder),
   /**
    * Process 1 of the sandbox, by its host pid. The start time distinguishes it from a later process with the same pid.

@@ -12,6 +12,8 @@ import { releaseRange } from "./identity/id-ranges.ts";
 import { GUEST_PATH } from "./launch/bundle.ts";
 import { removeFiles, removeFilesWhen } from "./launch/launcher.ts";
 import { layerFolders } from "./layers/layers.ts";
+import { releaseMachine } from "./layers/machine.ts";
+import { releaseBase } from "./layers/sandbox-base.ts";
 import { isBuiltOn, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import type { OciContext } from "./oci-context.ts";
 
@@ -27,6 +29,8 @@ export async function endSandbox(oci: OciContext, record: SandboxRecord, known: 
   const details = { ...known, guest: known.guest ?? writtenDown(oci.store.dir(record.id)) };
   noteEnding(oci, { ...record, state: "completing", owner: oci.store.thisProcess(), details });
   await endProcesses(oci, record.id, details);
+  await releaseBase(oci, record, details);
+  await releaseMachine(oci, oci.store.dir(record.id));
   await oci.store.remove(record.id);
   releaseRange(oci, details.firstId, oci.store.dir(record.id));
   // Another snapshot may be based on the fork's own, which then stays until a sweep finds it unused.

@@ -15,7 +15,8 @@ import { identityOf } from "./identity/id-ranges.ts";
 import { type HeldNamespaces, makeNamespaces } from "./launch/namespace-pool.ts";
 import { isTransparent } from "./launch/transparent.ts";
 import { layerState } from "./layers/disk.ts";
-import { resolveWorkspace, workspaceRecords } from "./layers/layers.ts";
+import { placeLayer, resolveWorkspace, workspaceRecords } from "./layers/layers.ts";
+import { partsOf } from "./layers/parts.ts";
 import type { OciContext } from "./oci-context.ts";
 import { type Started, type StartOptions, startSandbox } from "./start-sandbox.ts";
 
@@ -191,7 +192,8 @@ async function attach(oci: OciContext, { record, details }: Started): Promise<vo
       ["mount-pid", guest.pid],
       ...workspaceRecords(record.spec.workspace, {
         identity,
-        disk: false,
+        part: partsOf(record.spec, details).workspace,
+        place: placeLayer,
         layers: basis.workspaceLayers,
         state: viewState(oci.context.stateDir),
       }),

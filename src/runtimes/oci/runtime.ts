@@ -18,14 +18,9 @@ import { ociCapabilities } from "./capabilities.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { endUnrecorded } from "./end-sandbox.ts";
 import { conditionOf, thawAfterDeath } from "./freeze.ts";
-import { releaseLayer } from "./identity/id-ranges.ts";
 import { processesOf } from "./identity/namespace-processes.ts";
-import { removeFiles } from "./launch/launcher.ts";
-import { removeLayerDisk } from "./layers/disk.ts";
-import { homeOfLayer } from "./layers/home.ts";
-import { copyLayer, foldersOfLayer, forkLayer, removeLayerCopy, restoreLayer } from "./layers/layer-copies.ts";
-import { lastingFolders, passingFolders } from "./layers/layers.ts";
 import { packFiles, unpackFiles } from "./layers/pack-files.ts";
+import { ociPoints, removeLayer, workspaceFolders } from "./layers/points.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import { createOciContext, type OciContext, type OciOptions } from "./oci-context.ts";
 import { createPool } from "./pool.ts";
@@ -107,18 +102,11 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     },
     sweep: () => sweepSandboxes(oci),
     discard: (id) => endUnrecorded(oci, id),
-    layerFolder: (layer) => lastingFolders(layer).upper,
-    changesFolder: (id) => join(oci.store.dir(id), passingFolders.upper),
-    async removeLayer(layer) {
-      await removeFiles(oci, [...foldersOfLayer(layer), ...homeOfLayer(layer)]);
-      removeLayerDisk(layer);
-      releaseLayer(oci, layer);
-    },
+    layerFolders: (layer, options) => workspaceFolders(oci, layer, options),
+    changesFolder: (id) => join(oci.store.dir(id), "workspace-upper"),
+    removeLayer: (layer) => removeLayer(oci, layer),
     images: lazyImages(oci),
-    copyLayer: (layer, copy) => copyLayer(oci, layer, copy),
-    restoreLayer: (layer, name) => restoreLayer(oci, layer, name),
-    forkLayer: (from, to, how) => forkLayer(oci, from, to, how),
-    removeLayerCopy: (layer, name) => removeLayerCopy(oci, layer, name),
+    points: ociPoints(oci),
     packFiles: (options) => packFiles(oci, options),
     unpackFiles: (options) => unpackFiles(oci, options),
     async snapshots() {

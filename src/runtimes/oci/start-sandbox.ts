@@ -7,11 +7,12 @@ import { gitSettingsFile } from "../../sandbox/git-settings.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
 import { makeGuestToken, tokenName } from "../../sandbox/guest-token.ts";
 import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
+import { WORKSPACE } from "../../sandbox/path.ts";
 import { startedProcess } from "../../sandbox/process-identity.ts";
 import { resolveMounts } from "../../sandbox/shared-folders.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
-import { findBasis, withSnapshotWorkspace } from "./basis.ts";
+import { findBasis, templateLayers, withSnapshotWorkspace } from "./basis.ts";
 import { cgroupEntrances, cgroupFolders, cgroupViews, makeCgroups } from "./cgroups/cgroup.ts";
 import { limitCgroups } from "./cgroups/cgroup-limits.ts";
 import { enterScope, SCOPE_STEP } from "./cgroups/cgroup-scope.ts";
@@ -19,6 +20,7 @@ import type { OciDetails } from "./details.ts";
 import type { OciBinary } from "./discover.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
+import type { Identity } from "./identity/identity.ts";
 import { holdRange, identityOf, rangeFor, suitableNamespaces } from "./identity/id-ranges.ts";
 import { bundleConfig } from "./launch/bundle.ts";
 import { filterRecord } from "./launch/call-filter.ts";
@@ -27,12 +29,15 @@ import type { HeldNamespaces } from "./launch/namespace-pool.ts";
 import { transparentRecords } from "./launch/transparent.ts";
 import { diskKind, diskRecords, layerState, makeDisk } from "./layers/disk.ts";
 import { homeRecords } from "./layers/home.ts";
-import { finishRestore } from "./layers/layer-copies.ts";
-import { holdRecords, resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
+import { holdRecords, type PlaceLayer, placeLayer, placeView, resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
+import { finishRestore, writeView } from "./layers/machine.ts";
 import { mountRecords, withMounts } from "./layers/mounts.ts";
+import { layerOf, partsOf, rootKeyOf, withBase } from "./layers/parts.ts";
+import { baseOf, holdBase, viewedLayers, withLastingBinds } from "./layers/sandbox-base.ts";
 import type { OciContext } from "./oci-context.ts";
 import { withRepository } from "./repository-bind.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
+import { sandboxUser } from "./template/etc-files.ts";
 
 export const SOCKET_NAME = "guest.sock";
 const WELCOME_TIMEOUT_MS = 30_000;
@@ -82,7 +87,8 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
     workspace: resolveWorkspace(requestedConfig.workspace, { state }),
     mounts: resolveMounts(requestedConfig.mounts, { state }),
   };
-  if (config.workspace.kind === "folder" && config.workspace.layer !== undefined) finishRestore(config.workspace.layer);
+  const layer = layerOf(config);
+  if (layer !== undefined) await finishRestore(oci, layer);
   const { limits, warnings } = enforcedLimits(config, oci.ability(), layerState(config));
   if (config.keep && oci.cgroups().manager?.lingering === false)
     warnings.push(`the sandbox ends with the user's last session, since lingering is off (\`${LINGER_FIX}\`).`);
@@ -92,6 +98,7 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
   const { basis, problem } = withRepository(withMounts(await findBasis(oci, config, { signal: options.signal }), config), config, state);
   if (problem !== null) warnings.push(`git does not work in this workspace: ${problem}.`);
   const id = store.newId();
+  const base = await baseOf(oci, config);
   const namespaces = suitableNamespaces(options.namespaces, config);
   const firstId = namespaces?.firstId ?? (await rangeFor(oci, { id, config }));
   if (namespaces !== undefined) holdRange(oci, namespaces.firstId, store.dir(id));
@@ -99,7 +106,10 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
     firstId,
     ociRuntime: binary.name,
     rootless,
-    basis,
+    basis: base.length === 0 && layer === undefined ? basis : withLastingBinds(oci, basis, { config, base }),
+    base,
+    templateLayers: await templateLayers(oci, config),
+    rootKey: rootKeyOf(config, basis),
     cgroups: cgroupFolders(oci.cgroups().parents, oci.cgroupName, id),
     guest: null,
     disk: diskKind(limits, { rootless }),
@@ -120,6 +130,7 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
   };
   store.note(record);
   try {
+    await holdBase(oci, record, details);
     return await bringUp(oci, { record, details, options: { ...options, namespaces } });
   } catch (error) {
     await ignore(endSandbox(oci, record, details), "the next sweep removes the rest; we throw the first error");
@@ -144,6 +155,8 @@ export async function bringUp(
   if (start.details.disk === "image" && options.again !== true) await makeDisk(oci, record);
   const [first, ...others] = oci.binaries();
   if (first === undefined) throw noRuntime();
+  // Waiting sandboxes get their workspace later, and have no files yet.
+  if (!start.details.waiting) await noteView(oci, start);
   for (const binary of [first, ...others]) {
     try {
       const { pid, connection } = await launchOnce(oci, start, binary);
@@ -229,6 +242,60 @@ function scopeEntry(oci: OciContext, { record, details }: { record: SandboxRecor
   };
 }
 
+interface MachineFiles {
+  record: SandboxRecord;
+  details: OciDetails;
+  identity: Identity;
+  place: PlaceLayer;
+}
+
+/** Returns the records that mount root, home and workspace. */
+function machineRecords(oci: OciContext, { record, details, identity, place }: MachineFiles): PlanRecord[] {
+  const config = record.spec;
+  const state = viewState(oci.context.stateDir);
+  const parts = partsOf(config, details);
+  const basis = withBase(oci, details);
+  return [
+    ...rootRecords(basis.root, {
+      guestPath: oci.context.guestPath,
+      insideFolder: makeInsideFolder(oci.store.dir(record.id), gitSettingsFile(oci.context)),
+      parts,
+      place,
+      state,
+      identity,
+      home: homeRecords(parts.home, { identity, basis, place }),
+    }),
+    ...transparentRecords(config, oci.store.dir(record.id)),
+    ...workspaceRecords(config.workspace, {
+      identity,
+      part: parts.workspace,
+      place,
+      layers: [...viewedLayers(config), ...basis.workspaceLayers],
+      state,
+    }),
+  ];
+}
+
+/** Stores how to see the machine's files as a whole; see `View`. An ordinary user's overlays move no folders. */
+async function noteView(oci: OciContext, { record, details }: { record: SandboxRecord; details: OciDetails }): Promise<void> {
+  if (details.rootless || details.disk !== "none") return;
+  const { spec: config } = record;
+  const dir = oci.store.dir(record.id);
+  const identity = identityOf(oci, details);
+  const { root, home, workspace, binds } = partsOf(config, details);
+  const writable = details.basis.root.binds.filter((bind) => bind.writable);
+  const records = machineRecords(oci, { record, details, identity, place: placeView(dir) });
+  await writeView(layerOf(config) ?? dir, {
+    records: withoutRepeatedMaps([...identity.plan, ["disk-tmpfs", "size=1m"], ...records]),
+    views: Object.fromEntries([
+      [root.name, "/"],
+      ...(home === null ? [] : [[home.name, sandboxUser.home]]),
+      ...(workspace === null ? [] : [[workspace.name, WORKSPACE]]),
+      ...binds.map(({ name }, index) => [name, writable[index]?.target ?? "/"]),
+    ]),
+  });
+}
+
 function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: OciDetails }, binary: OciBinary): PlanRecord[] {
   const { record, details } = start;
   const { spec: config, limits } = record;
@@ -259,16 +326,7 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
     ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),
     ...views.map(({ name, dir }): PlanRecord => ["cgroup-view", name, dir]),
     ...diskRecords(details, record),
-    ...rootRecords(details.basis.root, {
-      guestPath: oci.context.guestPath,
-      insideFolder: makeInsideFolder(oci.store.dir(record.id), gitSettingsFile(oci.context)),
-      disk,
-      state,
-      identity,
-      home: homeRecords(config, { identity, disk, basis: details.basis }),
-    }),
-    ...transparentRecords(config, oci.store.dir(record.id)),
-    ...workspaceRecords(config.workspace, { identity, disk, layers: details.basis.workspaceLayers, state }),
+    ...machineRecords(oci, { record, details, identity, place: placeLayer }),
     ...mountRecords(config.mounts, { identity, state }),
     ...holdRecords(config),
     // crun refuses machines with both versions of control groups. Inside its own mount namespace, there is only one.

@@ -4,6 +4,8 @@ import { cgroupFolders, cgroupNames, emptyCgroups, removeCgroups, removeEmptyGro
 import { type OciDetails, OciDetails as OciDetailsSchema } from "./details.ts";
 import { endSandbox, endUnrecorded } from "./end-sandbox.ts";
 import { removeFiles } from "./launch/launcher.ts";
+import { sweepLayers } from "./layers/frozen-layers.ts";
+import { isReferenced } from "./layers/points.ts";
 import { isBuiltOn, listSnapshots, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import type { OciContext } from "./oci-context.ts";
 import { createTemplateCache } from "./template/template-cache.ts";
@@ -32,6 +34,7 @@ export async function sweepSandboxes(oci: OciContext): Promise<SandboxId[]> {
   }
   removeEmptyGroups(oci.cgroups().parents, oci.cgroupName);
   await sweepSnapshots(oci);
+  await sweepLayers(oci, isReferenced);
   await createTemplateCache({ stateDir: oci.context.stateDir, remove: (tree) => removeFiles(oci, [tree]) }).sweep();
   return removed;
 }

@@ -4,6 +4,7 @@ import { ChosenName } from "../../contract/ids.ts";
 import type { Session } from "../../contract/session/session.ts";
 import { ForkSession } from "../../contract/session/session-verbs.ts";
 import type { Crashpoint } from "../../lib/crashpoint.ts";
+import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { NewSession, SessionStore } from "../../workspace/sessions.ts";
@@ -13,9 +14,10 @@ import { snapshotName } from "../vocabulary/station-names.ts";
 import { createSession, type SessionCreation } from "./create-session.ts";
 import type { ChangesOptions } from "./session-changes.ts";
 import { filesAfter, type PointFiles, type StepFilesOptions } from "./step-files.ts";
+import { pointName } from "./stored-points.ts";
 import { configOfView } from "./view-config.ts";
 
-/** The most that a fork may copy. If a session changed more than this, forking it is probably a mistake. */
+/** The most that a fork may store. If a session changed more than this, forking it is probably a mistake. */
 const FORK_BYTES_MAX = 16 * 1024 * 1024 * 1024;
 
 export interface ForkOptions extends ChangesOptions, StepFilesOptions {
@@ -83,7 +85,7 @@ async function copyFiles(
   // Ensures that no process writes to the session during the copy.
   await using _ = await options.sessions.edit(from.id);
   const now = await options.sessions.get(from.id);
-  if (runtime.forkLayer !== undefined) await forkLayer({ from, to }, { ...options, runtime });
+  if (runtime.points !== undefined) await forkLayer({ from, to }, { ...options, runtime });
   else await copySnapshot(now.snapshot?.id ?? null, to, { ...options, runtime });
   // A forced removal may have taken the session away during the copy.
   if (!(await options.sessions.has(from.id))) throw new CaissonError("gone", `the session ${from.id} was removed during the fork`);
@@ -93,16 +95,18 @@ async function copyPoint(
   { from, to, version }: { from: Session; to: Session; version: Exclude<PointFiles, null> },
   options: Omit<ForkOptions, "runtime"> & { runtime: Runtime },
 ): Promise<void> {
-  if (version.kind === "layer") await forkLayer({ from, to, copy: version.copy }, options);
-  else await copySnapshot(version.id, to, options);
+  if (version.kind === "snapshot") return await copySnapshot(version.id, to, options);
+  const point = pointName(version);
+  // Nothing had been written.
+  if (point !== null) await forkLayer({ from, to, point }, options);
 }
 
 async function forkLayer(
-  { from, to, copy }: { from: Session; to: Session; copy?: string },
+  { from, to, point }: { from: Session; to: Session; point?: string },
   { sessions, runtime }: { sessions: SessionStore; runtime: Runtime },
 ): Promise<void> {
   const layers = [sessions.paths(from).layer, sessions.paths(to).layer] as const;
-  await runtime.forkLayer?.(...layers, { bytesMax: FORK_BYTES_MAX, ...(copy !== undefined && { copy }) });
+  await runtime.points?.fork(...layers, { bytesMax: FORK_BYTES_MAX, ...defined({ point }) });
 }
 
 /** For runtimes without layers: gives the fork its own snapshot, which is removed with it. */

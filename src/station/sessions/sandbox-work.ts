@@ -76,12 +76,12 @@ async function changesIn(
   const lower = workspace.kind === "folder" ? workspace.path : await emptyFolder(stateDir);
   // A sandbox created from a snapshot has changes below its own layer, too.
   const isWhole = workspace.kind === "folder" && template.kind !== "snapshot";
-  const layer = isWhole ? (runtime.changesFolder?.(id) ?? null) : null;
+  const folder = isWhole ? runtime.changesFolder?.(id) : undefined;
   const ignoring = workspace.kind === "empty" ? { includeIgnored: true } : (options.ignoring ?? {});
   const hidden = deniedPaths.filter((path) => path.startsWith(`${WORKSPACE}/`)).map((path) => path.slice(WORKSPACE.length + 1));
   const sandbox = await runtime.open(id, { serveNetwork: false });
   try {
-    const search = { sandbox, lower, layer, sinceMs: Date.parse(createdAt), stateDir, applied, hidden, ignoring };
+    const search = { sandbox, lower, layers: folder === undefined ? null : [folder], sinceMs: Date.parse(createdAt), stateDir, applied, hidden, ignoring };
     return await lookAtFolder(lower, { stateDir }, () => findChanges(search));
   } finally {
     // We only detach: its owner decides when it ends.

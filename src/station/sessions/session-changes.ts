@@ -45,7 +45,7 @@ export async function changesOf(
   return await lookAtSession(session, options, async () => {
     if (version !== "now")
       return await withPointView(session, version, { ...options, runtime }, (sandbox, seen) =>
-        findIn(sandbox, seen.session, { ...options, runtime, sessions: seen.sessions }),
+        findIn(sandbox, seen.session, { ...options, runtime, point: seen.point }),
       );
     return await withSandbox(session, { ...options, runtime }, (sandbox, now) => findIn(sandbox, now, { ...options, runtime }));
   });
@@ -63,29 +63,32 @@ export async function lookAtSession<Result>(
 async function findIn(
   sandbox: Sandbox,
   session: Session,
-  options: Omit<ChangesOptions, "runtime"> & { runtime: Runtime; ignoring?: IgnoredFiles },
+  options: Omit<ChangesOptions, "runtime"> & { runtime: Runtime; ignoring?: IgnoredFiles; point?: string | null },
 ): Promise<Changes> {
-  const { sessions, stateDir, git, runtime } = options;
+  const { sessions, stateDir, git, runtime, point } = options;
   // An empty workspace has no ignore rules from the user, and the rules of a repository around the state folder do not
   // apply.
   const ignoring = session.source.kind === "empty" ? { includeIgnored: true } : (options.ignoring ?? {});
   const paths = sessions.paths(session);
-  const layer = session.snapshot === null ? (runtime.layerFolder?.(paths.layer) ?? null) : null;
+  const layers = session.snapshot === null && point !== null ? await runtime.layerFolders?.(paths.layer, defined({ point })) : undefined;
   if (session.source.kind === "git" && session.commit !== null) {
     const { source, commit, owner } = session;
     const folders = await sessions.folders(session.id);
+    // Inodes and times tell only about the layer in which the repository was checked out.
+    const layer = layers?.length === 1 && point === undefined ? (layers[0] ?? null) : null;
     const preparedAtMs = Date.parse(session.preparedAt ?? session.createdAt);
     return await findCommitChanges({ sandbox, layer, folders, preparedAtMs, stateDir, git, source, owner, commit, ignoring });
   }
   const applied = await sessions.readApplied(session.id);
   const since = { sinceMs: Date.parse(session.forked?.since ?? session.createdAt), applied, ...copiedAt(session) };
   const hiding = session.source.kind === "folder" ? session.source.hiding : undefined;
-  return await findChanges({ sandbox, lower: paths.lower, layer, ...since, stateDir, ignoring, ...defined({ hiding }) });
+  return await findChanges({ sandbox, lower: paths.lower, layers: layers ?? null, ...since, stateDir, ignoring, ...defined({ hiding }) });
 }
 
-/** Returns when the layer was copied from another session's. */
-function copiedAt({ forked }: Session): { copiedAtMs?: number } {
-  return forked === null ? {} : { copiedAtMs: Date.parse(forked.at) };
+/** Returns when files were last copied into the session: from another one, or from a point. */
+function copiedAt({ forked, restoredAt }: Session): { copiedAtMs?: number } {
+  const times = [forked?.at, restoredAt].flatMap((at) => (at ? [Date.parse(at)] : []));
+  return times.length === 0 ? {} : { copiedAtMs: Math.max(...times) };
 }
 
 /**

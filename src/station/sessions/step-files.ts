@@ -15,7 +15,7 @@ export interface StepFilesOptions {
   turns: (run: string) => Promise<Turn[]>;
 }
 
-/** Returns the points of a session. Each point is a turn of a run before which the session's files were stored. */
+/** Returns the points of a session: the turns of runs before which its files were stored, and the steps after which. */
 export async function pointsOf(session: Session, options: StepFilesOptions): Promise<SessionPoint[]> {
   const history = await options.sessions.history(session.id);
   const points = await options.sessions.points(session.id);
@@ -26,8 +26,10 @@ export async function pointsOf(session: Session, options: StepFilesOptions): Pro
       if (filesBefore(turn, { run, session, history, points }) === undefined) continue;
       found.push({ run, step: turn.stepsBefore, turn: turn.seq, at: turn.at });
     }
+    for (const { step, at, ...point } of points)
+      if (point.run === run && step !== undefined && at !== undefined) found.push({ run, step, at });
   }
-  return found;
+  return found.sort((a, b) => (a.run === b.run ? a.step - b.step : 0));
 }
 
 /** Returns the files from before a turn. Undefined if they were not stored. */
@@ -45,25 +47,43 @@ export function filesBefore(
 }
 
 /**
- * Returns the turn that began after a run had taken this many steps. Throws `unsupported` if its files were not stored.
+ * Returns the turn that began after a run had taken this many steps. Throws `unsupported` if none did, or if its files
+ * were not stored.
  */
 export async function turnAt(session: Session, { run, step }: { run: string; step: number }, options: StepFilesOptions): Promise<Turn> {
   const turns = await options.turns(run);
   const points = (await pointsOf(session, options)).filter((point) => point.run === run);
-  const point = points.findLast((each) => each.step === step);
+  const point = points.findLast((each) => each.step === step && each.turn !== undefined);
   const turn = turns.find(({ seq }) => seq === point?.turn);
   if (turn !== undefined) return turn;
+  throw notStored(
+    { run, step },
+    points.filter((each) => each.turn !== undefined),
+  );
+}
+
+function notStored({ run, step }: { run: string; step: number }, points: readonly SessionPoint[]): CaissonError {
   const known = [...new Set(points.map((each) => each.step))].join(", ");
-  throw new CaissonError("unsupported", `the files after step ${step} of ${run} were not stored`, {
-    hint: known === "" ? "Files are stored before each turn of a run that is continued." : `They were stored after these steps: ${known}.`,
+  return new CaissonError("unsupported", `the files after step ${step} of ${run} were not stored`, {
+    hint: known === "" ? "Files are stored after each step, in runtimes that can do so, and for a limited time." : `They were stored after these steps: ${known}.`,
     details: { steps: points.map((each) => each.step) },
   });
 }
 
 /** Returns the files after a step of a run. Throws `unsupported` if they were not stored. */
 export async function filesAfter(session: Session, at: { run: string; step: number }, options: StepFilesOptions): Promise<PointFiles> {
-  const turn = await turnAt(session, at, options);
-  const history = await options.sessions.history(session.id);
-  const points = await options.sessions.points(session.id);
-  return filesBefore(turn, { run: at.run, session, history, points }) ?? null;
+  const stored = await options.sessions.points(session.id);
+  const points = (await pointsOf(session, options)).filter((point) => point.run === at.run && point.step === at.step);
+  const turnSeq = points.findLast(({ turn }) => turn !== undefined)?.turn;
+  const turn = turnSeq === undefined ? undefined : (await options.turns(at.run)).find(({ seq }) => seq === turnSeq);
+  if (turn !== undefined) {
+    const history = await options.sessions.history(session.id);
+    return filesBefore(turn, { run: at.run, session, history, points: stored }) ?? null;
+  }
+  const point = stored.find(({ run, step }) => run === at.run && step === at.step);
+  if (point !== undefined) return point.files;
+  throw notStored(
+    at,
+    (await pointsOf(session, options)).filter(({ run }) => run === at.run),
+  );
 }

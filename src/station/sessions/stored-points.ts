@@ -1,15 +1,13 @@
 import { CaissonError } from "../../contract/error/error.ts";
-import type { SnapshotId } from "../../contract/ids.ts";
+import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import type { Session, StoredPoint } from "../../contract/session/session.ts";
 import { ignore } from "../../lib/failures.ts";
-import { newId } from "../../lib/new-id.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
+import { thinPoints } from "./thin-points.ts";
 
-/** How many turns can be undone. */
-const POINTS_MAX = 10;
-/** If a session has changed more than this, we store no copy, because a turn must not wait for it. */
-export const COPY_BYTES_MAX = 256 * 1024 * 1024;
+/** A step that changed more than this gets no point, because the next one must not wait for it. */
+export const POINT_BYTES_MAX = 256 * 1024 * 1024;
 
 interface RestoreOptions {
   sessions: SessionStore;
@@ -21,27 +19,71 @@ interface RestoreOptions {
  * files cannot be stored, the turn cannot be undone.
  */
 export async function storePoint(session: Session, turn: { run: string; turnSeq: number }, options: RestoreOptions): Promise<void> {
-  const { sessions } = options;
-  const known = await sessions.points(session.id);
-  const files = await filesNow(session, options).catch((error: unknown) => {
+  const taken = await filesNow(session, options).catch((error: unknown) => {
     if (error instanceof CaissonError) return null;
     throw error;
   });
-  const isSameTurn = (point: StoredPoint) => point.run === turn.run && point.turnSeq === turn.turnSeq;
-  const points = [...known.filter((point) => !isSameTurn(point)), ...(files === null ? [] : [{ ...turn, files }])].slice(-POINTS_MAX);
-  await sessions.notePoints(session.id, points);
-  await forget(
-    session,
-    known.filter((point) => !points.includes(point)),
-    options,
-  );
+  const isSame = (point: StoredPoint) => point.run === turn.run && point.turnSeq === turn.turnSeq;
+  await replacePoints(session, isSame, taken === null ? null : { ...turn, at: new Date().toISOString(), ...taken }, options);
 }
 
-async function filesNow(session: Session, { sessions, runtime }: RestoreOptions): Promise<StoredPoint["files"]> {
-  if (runtime.copyLayer === undefined) return { kind: "snapshot", id: session.snapshot?.id ?? null };
-  const copy = newId("copy");
-  await runtime.copyLayer(sessions.paths(session).layer, { name: copy, bytesMax: COPY_BYTES_MAX });
-  return { kind: "layer", copy };
+async function filesNow(session: Session, { sessions, runtime }: RestoreOptions): Promise<Pick<StoredPoint, "files" | "bytes">> {
+  if (runtime.points === undefined) return { files: { kind: "snapshot", id: session.snapshot?.id ?? null } };
+  const { id, bytes } = await runtime.points.take(sessions.paths(session).layer, { bytesMax: POINT_BYTES_MAX });
+  return { files: { kind: "point", id }, bytes };
+}
+
+/** What storing the files after a step found. */
+export interface StepFiles {
+  /** The point with the files. */
+  point: string | null;
+  hasChanged: boolean;
+  files: number;
+  bytes: number;
+}
+
+/**
+ * Stores the files of a session after a step of the run that works in it. Null if the runtime stores only the files at
+ * the end of each turn. Throws the errors of `MachinePoints.take`.
+ */
+export async function storeStep(
+  session: Session,
+  { run, step, sandbox }: { run: string; step: number; sandbox: SandboxId },
+  options: RestoreOptions,
+): Promise<StepFiles | null> {
+  const { sessions, runtime } = options;
+  if (runtime.points === undefined) return null;
+  const { id, files, bytes, isNew } = await runtime.points.take(sessions.paths(session).layer, { sandbox, bytesMax: POINT_BYTES_MAX });
+  const isSame = (point: StoredPoint) => point.run === run && point.step === step;
+  await replacePoints(session, isSame, { run, step, at: new Date().toISOString(), bytes, files: { kind: "point", id } }, options);
+  return { point: id, hasChanged: isNew, files, bytes };
+}
+
+/** Replaces a point, and forgets those that the policy no longer keeps. */
+async function replacePoints(
+  session: Session,
+  isReplaced: (point: StoredPoint) => boolean,
+  fresh: StoredPoint | null,
+  options: RestoreOptions,
+): Promise<void> {
+  const { sessions } = options;
+  const known = await sessions.points(session.id);
+  const points = thinPoints([...known.filter((point) => !isReplaced(point)), ...(fresh === null ? [] : [fresh])]);
+  await sessions.notePoints(session.id, points);
+  await removeUnlisted(session, { known, points }, options);
+}
+
+/** Forgets the points of a run after a step, whose files the session no longer has. */
+export async function forgetStepsAfter(session: Session, { run, step }: { run: string; step: number }, options: RestoreOptions): Promise<void> {
+  const known = await options.sessions.points(session.id);
+  const points = known.filter((point) => point.run !== run || point.step === undefined || point.step <= step);
+  await options.sessions.notePoints(session.id, points);
+  await removeUnlisted(session, { known, points }, options);
+}
+
+/** Returns a point's name in `MachinePoints`. Earlier versions made whole copies of the workspace. */
+export function pointName(files: Exclude<StoredPoint["files"], { kind: "snapshot" }>): string | null {
+  return files.kind === "layer" ? `copy-${files.copy}` : files.id;
 }
 
 /**
@@ -50,8 +92,12 @@ async function filesNow(session: Session, { sessions, runtime }: RestoreOptions)
  */
 export async function restoreFiles(session: Session, files: StoredPoint["files"] | null, options: RestoreOptions): Promise<void> {
   const { sessions, runtime } = options;
-  if (runtime.restoreLayer !== undefined) {
-    await runtime.restoreLayer(sessions.paths(session).layer, files?.kind === "layer" ? files.copy : null);
+  if (runtime.points !== undefined) {
+    const point = files === null || files.kind === "snapshot" ? null : pointName(files);
+    // Noted first: after a crash, older files than needed are compared.
+    await sessions.update(session.id, { restoredAt: new Date().toISOString() });
+    await runtime.points.restore(sessions.paths(session).layer, point);
+    await sessions.update(session.id, { restoredAt: new Date().toISOString() });
     return;
   }
   const id = files?.kind === "snapshot" ? files.id : null;
@@ -66,10 +112,17 @@ export async function dropSnapshot(id: SnapshotId, session: string, { sessions, 
   await ignore(runtime.removeSnapshot(id), "another session may use it; removing that session tries again");
 }
 
-async function forget(session: Session, points: readonly StoredPoint[], options: RestoreOptions): Promise<void> {
+/** Removes the files of points that are no longer listed, and what a process left that died before it listed a point. */
+async function removeUnlisted(
+  session: Session,
+  { known, points }: { known: readonly StoredPoint[]; points: readonly StoredPoint[] },
+  options: RestoreOptions,
+): Promise<void> {
   const { runtime, sessions } = options;
-  for (const { files } of points) {
-    if (files.kind === "layer") await runtime.removeLayerCopy?.(sessions.paths(session).layer, files.copy);
-    else if (files.id !== null && files.id !== session.snapshot?.id) await dropSnapshot(files.id, session.id, options);
-  }
+  for (const { files } of known.filter((point) => !points.includes(point)))
+    if (files.kind === "snapshot" && files.id !== null && files.id !== session.snapshot?.id) await dropSnapshot(files.id, session.id, options);
+  if (runtime.points === undefined) return;
+  const { layer } = sessions.paths(session);
+  const listed = new Set(points.flatMap(({ files }) => (files.kind === "snapshot" ? [] : [pointName(files)])));
+  for (const name of await runtime.points.list(layer)) if (!listed.has(name)) await runtime.points.remove(layer, name);
 }

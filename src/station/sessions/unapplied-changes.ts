@@ -20,8 +20,8 @@ export async function unappliedOf(
   const { layer, lower } = sessions.paths(session);
   // Changes applied on another machine are not in the uploaded folder.
   const applied = session.source.kind === "upload" ? await sessions.readApplied(session.id) : undefined;
-  const folder = runtime?.layerFolder?.(layer);
-  if (folder === undefined) return NOT_KNOWN;
-  const count = () => countUnapplied({ lower, layer: folder, ...defined({ applied }) });
+  const layers = await runtime?.layerFolders?.(layer);
+  if (layers === undefined) return NOT_KNOWN;
+  const count = () => countUnapplied({ lower, layers, ...defined({ applied }) });
   return (await lookAtSession(session, { stateDir }, count)) ?? NOT_KNOWN;
 }

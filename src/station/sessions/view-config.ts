@@ -10,17 +10,21 @@ export interface ViewOptions {
   sessions: SessionStore;
   /** True to show the files that the session started with, instead of the current ones. */
   asBegun?: boolean;
+  /** The point to show. Absent: the current files. */
+  at?: string;
 }
 
 /** Returns the configuration of a sandbox for viewing a session's files. */
 export type MakeViewConfig = (session: Session, options: ViewOptions) => Promise<SandboxConfig>;
 
 /** Shares the user's folder without hiding anything, because we compare files with it. */
-export async function configOfView(session: Session, { runtime, sessions, asBegun = false }: ViewOptions): Promise<SandboxConfig> {
+export async function configOfView(session: Session, { runtime, sessions, asBegun = false, at = "now" }: ViewOptions): Promise<SandboxConfig> {
   const hasLayer = !asBegun && (await runtime.capabilities()).workspaceLayer;
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });
+  const config = configOfRun({ run: "", definition, session: asBegun ? { ...session, snapshot: null } : session, sessions, hasLayer });
   return SandboxConfig.parse({
-    ...configOfRun({ run: "", definition, session: asBegun ? { ...session, snapshot: null } : session, sessions, hasLayer }),
+    ...config,
+    workspace: hasLayer ? { ...config.workspace, view: at } : config.workspace,
     keep: false,
     labels: { viewer: session.id },
   });

@@ -29,13 +29,13 @@ const CHECK_OUT_MS_MAX = 10 * 60_000;
  */
 export async function prepareWorkspace(
   session: Session,
-  { sandbox, runtime }: { sandbox: Sandbox; runtime: Pick<Runtime, "layerFolder"> },
+  { sandbox, runtime }: { sandbox: Sandbox; runtime: Pick<Runtime, "layerFolders"> },
   options: PrepareOptions,
 ): Promise<void> {
   if (session.source.kind !== "git" || session.commit !== null) return;
   for (const { name } of (await sandbox.list("/workspace")).entries) await sandbox.remove(`/workspace/${name}`, { recursive: true });
   const commit = await cloneInto(session.source, { sandbox, folder: "/workspace", gitFolder: "/workspace/.git", depth: 0 }, options);
-  const folder = runtime.layerFolder?.(options.sessions.paths(session).layer);
+  const folder = (await runtime.layerFolders?.(options.sessions.paths(session).layer))?.[0];
   if (folder !== undefined) await options.sessions.noteFolders(session.id, await foldersOf(folder));
   const { preparedAt } = await options.sessions.update(session.id, { commit, preparedAt: new Date().toISOString() });
   await options.sessions.record(session.id, { type: "session.prepared", data: { commit } });

@@ -17,6 +17,7 @@ import type { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
 import { ABSENT, ifErrnoSync, isErrno, UNREACHABLE } from "../../../lib/failures.ts";
 import type { OciDetails } from "../details.ts";
 import type { HeldNamespaces } from "../launch/namespace-pool.ts";
+import { layerOf } from "../layers/parts.ts";
 import type { OciContext } from "../oci-context.ts";
 import { type Identity, mapRecords, withRange } from "./identity.ts";
 import { rangeStartOf, SANDBOX_IDS } from "./sub-ids.ts";
@@ -211,10 +212,6 @@ async function hasOwnRanges(oci: RangesOf): Promise<boolean> {
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   return true;
-}
-
-function layerOf({ workspace }: Pick<SandboxConfig, "workspace">): string | undefined {
-  return workspace.kind === "folder" ? workspace.layer : undefined;
 }
 
 function readOrEmpty(file: string): string {

@@ -10,6 +10,7 @@ import { tmpfsSize } from "../../../sandbox/tmpfs-size.ts";
 import type { OciDetails } from "../details.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
+import { LASTING_PREFIX, layerOf } from "./parts.ts";
 
 const DISK_NAME = "disk.ext4";
 /** A sandbox's file system may contain at most one file per this many bytes, even if it is large. */
@@ -40,8 +41,8 @@ export function diskKind(limits: Pick<Limits, "diskBytes">, options: { rootless:
 }
 
 /**
- * Returns records that mount the disk. On a layer's disk, they first remove the files that an earlier sandbox left next
- * to the workspace: those belonged to that sandbox alone.
+ * Returns records that mount the disk. On a layer's disk, they first remove what sandboxes of earlier versions left
+ * next to the session's files: it belonged to those sandboxes alone.
  */
 export function diskRecords(details: Pick<OciDetails, "disk">, record: { spec: SandboxConfig; limits: Limits }): PlanRecord[] {
   switch (details.disk) {
@@ -54,7 +55,7 @@ export function diskRecords(details: Pick<OciDetails, "disk">, record: { spec: S
       if (layer === undefined) return [["disk-image", DISK_NAME]];
       return [
         ["disk-image", join(layer, DISK_NAME)],
-        ["disk-keep", "workspace-"],
+        ["disk-keep", LASTING_PREFIX],
       ];
     }
   }
@@ -110,8 +111,4 @@ async function format(oci: OciContext, disk: { path: string; bytes: number; jour
     rmSync(disk.path, { force: true });
     throw new CaissonError("unavailable", `could not create a disk of ${kibibytes} KiB`, { cause });
   }
-}
-
-function layerOf({ workspace }: Pick<SandboxConfig, "workspace">): string | undefined {
-  return workspace.kind === "folder" ? workspace.layer : undefined;
 }

@@ -1,5 +1,5 @@
 import { lstatSync, readdirSync, statSync } from "node:fs";
-import { isAbsolute, join } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import { CaissonError } from "../../../contract/error/error.ts";
 import type { SandboxConfig, WorkspaceMount } from "../../../contract/sandbox/sandbox.ts";
 import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
@@ -11,6 +11,7 @@ import { type Identity, mapRecords } from "../identity/identity.ts";
 import { rangeStartOf, SANDBOX_IDS, workspaceMap } from "../identity/sub-ids.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 import { coverRecords, maskRecords } from "./cover-state.ts";
+import type { Part, Parts } from "./parts.ts";
 
 /**
  * A lower layer of a sandbox's root. `mapped` means that its files have the host's ids on disk, which are mapped to the
@@ -53,6 +54,38 @@ export function storedLayer(name: string, dir: string, { rootless, stored, root 
   return [...mapRecords(`from-${start}`, [line], [line]), ["layer", name, dir, "ro", `from-${start}`]];
 }
 
+/** A writable layer in a plan: where it is, the records that prepare it, and the layers between it and the others. */
+export interface PlacedLayer {
+  upper: string;
+  work: string;
+  records: PlanRecord[];
+  names: string[];
+}
+export type PlaceLayer = (part: Part, options: { owner: number }) => PlacedLayer;
+
+/** Creates the writable layer if it does not exist. */
+export const placeLayer: PlaceLayer = ({ upper, work }, { owner }) => ({
+  upper,
+  work,
+  records: [upper, work].map((path): PlanRecord => ["mkdir", path, "755", owner, owner]),
+  names: [],
+});
+
+/** Shows a writable layer without writing to it: it becomes a lower layer, and the new upper one is thrown away. */
+export const placeView =
+  (dir: string): PlaceLayer =>
+  ({ name, upper }, { owner }) => {
+    const scratch = [`disk/${name}-upper`, `disk/${name}-work`] as const;
+    const path = resolve(dir, upper);
+    const shown: PlanRecord[] = lstatOrNull(path) === null ? [] : [["layer", `top-${name}`, path, "ro", "-"]];
+    return {
+      upper: scratch[0],
+      work: scratch[1],
+      records: [...scratch.map((at): PlanRecord => ["mkdir", at, "755", owner, owner]), ...shown],
+      names: shown.length === 0 ? [] : [`top-${name}`],
+    };
+  };
+
 /**
  * Returns records that build a sandbox's root. Writable layers are in its folder, or on its own disk if that is
  * limited.
@@ -62,7 +95,8 @@ export function rootRecords(
   options: {
     guestPath: string;
     insideFolder: string;
-    disk: boolean;
+    parts: Pick<Parts, "root" | "binds">;
+    place: PlaceLayer;
     state: StateView;
     identity: Identity;
     /** Records that mount a home folder over the root's. */
@@ -74,37 +108,38 @@ export function rootRecords(
       hint: "Create a new sandbox and copy the files into it.",
     });
   }
-  const at = (name: string) => (options.disk ? `disk/${name}` : name);
-  const { state } = options;
+  const { state, parts, place } = options;
   const overlays = root.binds.filter(({ writable }) => writable);
   const masks = root.layers.map(({ dir }, index) => maskRecords({ state, folder: dir, layer: String(index) }));
   const names = root.layers.flatMap((_, index) => [...(masks[index]?.names ?? []), String(index)]);
+  const top = place(parts.root, { owner: 0 });
   return [
-    ...["upper", "work"].map((name): PlanRecord => ["mkdir", at(name), "755", 0, 0]),
+    ...top.records,
     ...root.layers.flatMap(({ dir, mapped }, index): PlanRecord[] =>
       mapped ? [["layer", String(index), dir, "ro", "sandbox"]] : storedLayer(String(index), dir, options.identity),
     ),
     ...masks.flatMap(({ records }) => records),
-    ["overlay", names.join(":"), at("upper"), at("work"), "/"],
+    ["overlay", [...top.names, ...names].join(":"), top.upper, top.work, "/"],
     // What the template puts into it is mounted on top later.
     ...options.home,
     ...overlays.flatMap(({ source, target, layers, ids }, index): PlanRecord[] => {
       const mask = maskRecords({ state, folder: source, layer: `bind-${index}` });
       const owned = ids !== "sandbox";
       const map = owned ? `bind-${index}` : "sandbox";
-      const owner = owned ? 1000 : 0;
+      const part = parts.binds[index];
+      if (part === undefined) throw new CaissonError("internal", `the bind at ${target} has no writable layer`);
+      const own = place(part, { owner: owned ? 1000 : 0 });
       return [
         ...(owned ? ownersMap(map, source, { identity: options.identity, readable: true }) : []),
-        ["mkdir", at(`bind-upper-${index}`), "755", owner, owner],
-        ["mkdir", at(`bind-work-${index}`), "755", owner, owner],
+        ...own.records,
         ["layer", `bind-${index}`, source, "ro", map],
         ...mask.records,
         ...layers.flatMap((dir, frozen) => storedLayer(`bind-${index}-${frozen}`, dir, options.identity)),
         [
           "overlay",
-          [...layers.map((_, frozen) => `bind-${index}-${frozen}`), ...mask.names, `bind-${index}`].join(":"),
-          at(`bind-upper-${index}`),
-          at(`bind-work-${index}`),
+          [...own.names, ...layers.map((_, frozen) => `bind-${index}-${frozen}`), ...mask.names, `bind-${index}`].join(":"),
+          own.upper,
+          own.work,
           target,
         ],
       ];
@@ -145,27 +180,26 @@ function checkLayer(layer: string, access: string): void {
  */
 export function workspaceRecords(
   workspace: WorkspaceMount,
-  options: { identity: Identity; disk: boolean; layers: readonly string[]; state: StateView },
+  options: { identity: Identity; part: Part | null; place: PlaceLayer; layers: readonly string[]; state: StateView },
 ): PlanRecord[] {
   if (workspace.kind === "empty") return [];
   const { path, access } = workspace;
-  const { identity, state } = options;
+  const { identity, state, part } = options;
   const maps = ownersMap("workspace", path, { identity, readable: access !== "rw" });
-  if (access !== "overlay") {
+  if (access !== "overlay" || part === null) {
     const bind: PlanRecord = ["bind", path, "/workspace", access === "ro" ? "ro,rec" : "rec", "workspace"];
     return [...maps, bind, ...coverRecords({ state, folder: path, target: "/workspace" })];
   }
-  const { upper, work } = workspaceFolders(workspace, options);
+  const own = options.place(part, { owner: 1000 });
   const mask = maskRecords({ state, folder: path, layer: "workspace" });
-  const names = [...options.layers.map((_, index) => `frozen-${index}`), ...mask.names, "workspace"];
+  const names = [...own.names, ...options.layers.map((_, index) => `frozen-${index}`), ...mask.names, "workspace"];
   return [
     ...maps,
-    ["mkdir", upper, "755", 1000, 1000],
-    ["mkdir", work, "755", 1000, 1000],
+    ...own.records,
     ...options.layers.flatMap((dir, index) => storedLayer(`frozen-${index}`, dir, identity)),
     ["layer", "workspace", path, "ro", "workspace"],
     ...mask.records,
-    ["overlay", names.join(":"), upper, work, "/workspace"],
+    ["overlay", names.join(":"), own.upper, own.work, "/workspace"],
   ];
 }
 
@@ -192,26 +226,7 @@ export function holdRecords(config: Pick<SandboxConfig, "workspace" | "mounts" |
   );
 }
 
-/**
- * Returns where changes to an overlay workspace are stored: on its disk if that is limited, otherwise in the sandbox's
- * own folder, or in the config's layer that outlives it.
- */
-export function workspaceFolders(
-  workspace: Extract<WorkspaceMount, { kind: "folder" }>,
-  options: { disk: boolean },
-): { upper: string; work: string } {
-  if (workspace.layer !== undefined && !options.disk) return { upper: join(workspace.layer, "upper"), work: join(workspace.layer, "work") };
-  const at = (name: string) => (options.disk ? `disk/${name}` : name);
-  return { upper: at("workspace-upper"), work: at("workspace-work") };
-}
-
-/** The workspace folders of a layer that outlives its sandboxes. */
-export const lastingFolders = (layer: string) => workspaceFolders({ kind: "folder", path: "/", access: "overlay", layer }, { disk: false });
-
-/** The workspace folders in a sandbox's folder, which are removed with the sandbox. */
-export const passingFolders = workspaceFolders({ kind: "folder", path: "/", access: "overlay" }, { disk: false });
-
-const layerName = /^(?:upper|work|(?:workspace|home)-(?:upper|work)|bind-(?:upper|work)-\d+)$/;
+const layerName = /^(?:upper|work|(?:workspace|home|bind-[a-z0-9]+)-(?:upper|work)|bind-(?:upper|work)-\d+)$/;
 
 /** Returns the folders that the launcher created in a sandbox's folder, which belong to ids of the sandbox. */
 export function layerFolders(folder: string): string[] {

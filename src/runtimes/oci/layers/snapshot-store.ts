@@ -12,6 +12,8 @@ import { isRunning } from "../../../sandbox/process-identity.ts";
 import { Basis } from "../details.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
+import { dropLayer } from "./frozen-layers.ts";
+import { MountedLayer } from "./mounted-layer.ts";
 
 /** What is stored about a snapshot, next to its layers. */
 export const SnapshotRecord = z.object({
@@ -22,6 +24,8 @@ export const SnapshotRecord = z.object({
   bytes: z.number(),
   /** What a sandbox from this snapshot starts from. */
   basis: Basis,
+  /** The frozen layers in the basis, which it refers to. Snapshots of earlier versions contain their own copies. */
+  layers: z.array(MountedLayer).default([]),
   /** The sandbox's configuration, so that a fork is created like it. */
   spec: SandboxConfig,
   /**
@@ -155,9 +159,12 @@ export async function usedLayers(
  * leaves. Idempotent.
  */
 export async function removeSnapshotFiles(oci: OciContext, id: SnapshotId): Promise<void> {
+  const record = await readSnapshot(oci, id).catch(() => null);
   const trashDir = join(oci.context.stateDir, "snapshots", `${GONE_PREFIX}${id}`);
   await rename(snapshotDir(oci, id), trashDir).catch((error: unknown) => {
     if (!isErrno(error, "ENOENT")) throw error;
   });
   await removeFiles(oci, [trashDir]);
+  // After a crash here, a sweep finds that the snapshot no longer exists.
+  for (const layer of record?.layers ?? []) await dropLayer(oci, layer.id, { kind: "snapshot", holder: snapshotDir(oci, id) });
 }

@@ -1,14 +1,14 @@
-import { join, resolve } from "node:path";
 import { CaissonError } from "../../../contract/error/error.ts";
 import type { SnapshotId } from "../../../contract/ids.ts";
 import { createDiskShares } from "../../../sandbox/disk-shares.ts";
 import type { SandboxRecord } from "../../../sandbox/store.ts";
-import type { Basis, OciDetails } from "../details.ts";
-import { whileFrozen } from "../freeze.ts";
+import type { OciDetails } from "../details.ts";
 import { removeFiles, runInside } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
-import { homeFolders } from "./home.ts";
-import { workspaceFolders } from "./layers.ts";
+import { chainOf, dropLayer, frozenFolders, holdLayer } from "./frozen-layers.ts";
+import type { MountedLayer } from "./mounted-layer.ts";
+import { withBase } from "./parts.ts";
+import { takeSandboxPoint } from "./points.ts";
 import { makeSnapshotDraft, newSnapshotId, publishSnapshot, snapshotDir } from "./snapshot-store.ts";
 
 /** Copying a large tree takes long on a file system without reflinks. */
@@ -22,35 +22,37 @@ export interface SnapshotRequest {
   hidden: boolean;
 }
 
-/** Copies the upper layers while the sandbox is frozen. Throws `unsupported`, `no_space`, `busy`. */
+/**
+ * Stores what a sandbox has changed, while it is frozen. A second snapshot of the same sandbox stores only what changed
+ * since the first. Throws `unsupported`, `no_space`, `busy`.
+ */
 export async function takeSnapshot(oci: OciContext, request: SnapshotRequest): Promise<SnapshotId> {
   const { record, details } = request;
   refuse(record, details);
   const id = newSnapshotId();
   const draft = await makeSnapshotDraft(oci, id);
+  const dir = snapshotDir(oci, id);
+  let layers: MountedLayer[] = [];
   try {
-    const copies = layerCopies(record, details);
-    await whileFrozen(oci, record.id, async () => {
-      for (const { from, to } of copies)
-        await copyTree(oci, { from: resolve(oci.store.dir(record.id), from), to: join(draft, to), owner: record.spec.owner });
-    });
-    const bytes = await measure(
-      oci,
-      copies.map(({ to }) => join(draft, to)),
-    );
-    const basis = basisOver(details.basis, copies, snapshotDir(oci, id));
+    const { id: point } = await takeSandboxPoint(oci, record, { bytesMax: Number.MAX_SAFE_INTEGER });
+    const own = await chainOf(oci, point);
+    layers = [...own, ...details.templateLayers];
+    for (const layer of layers) await holdLayer(oci, layer.id, { kind: "snapshot", holder: dir });
     await publishSnapshot(oci, draft, {
       id,
       name: request.name ?? null,
       sandbox: record.id,
       createdAt: new Date().toISOString(),
-      bytes,
-      basis,
+      bytes: await measure(oci, frozenFolders(oci, layers)),
+      // The layers below the sandbox's own are part of the chain.
+      basis: withBase(oci, { ...details, base: own }),
+      layers,
       spec: record.spec,
       hiddenFor: request.hidden ? oci.store.thisProcess() : null,
     });
     return id;
   } catch (error) {
+    for (const layer of layers) await dropLayer(oci, layer.id, { kind: "snapshot", holder: dir });
     await removeFiles(oci, [draft]);
     throw error;
   }
@@ -68,42 +70,6 @@ function refuse(record: SandboxRecord, details: OciDetails): void {
       hint: "Use an overlay workspace (`:overlay`), which keeps all changes in the sandbox.",
     });
   }
-}
-
-interface LayerCopy {
-  kind: "root" | "workspace" | "home" | "bind";
-  bind: number;
-  from: string;
-  to: string;
-}
-
-function layerCopies(record: SandboxRecord, details: OciDetails): LayerCopy[] {
-  const copies: LayerCopy[] = [{ kind: "root", bind: -1, from: "upper", to: "root" }];
-  const { workspace } = record.spec;
-  if (workspace.kind === "folder" && workspace.access === "overlay") {
-    copies.push({ kind: "workspace", bind: -1, from: workspaceFolders(workspace, { disk: false }).upper, to: "workspace" });
-  }
-  const home = homeFolders(record.spec, { disk: false, basis: details.basis });
-  if (home !== null) copies.push({ kind: "home", bind: -1, from: home.upper, to: "home" });
-  for (const [index] of details.basis.root.binds.filter(({ writable }) => writable).entries()) {
-    copies.push({ kind: "bind", bind: index, from: `bind-upper-${index}`, to: `bind-${index}` });
-  }
-  return copies;
-}
-
-function basisOver(basis: Basis, copies: readonly LayerCopy[], dir: string): Basis {
-  const of = (kind: LayerCopy["kind"], bind = -1) =>
-    copies.filter((copy) => copy.kind === kind && copy.bind === bind).map(({ to }) => join(dir, to));
-  const writable = basis.root.binds.filter((bind) => bind.writable);
-  return {
-    ...basis,
-    root: {
-      layers: [...of("root").map((dir) => ({ dir, mapped: false })), ...basis.root.layers],
-      binds: basis.root.binds.map((bind) => ({ ...bind, layers: [...of("bind", writable.indexOf(bind)), ...bind.layers] })),
-    },
-    workspaceLayers: [...of("workspace"), ...basis.workspaceLayers],
-    homeLayers: [...of("home"), ...basis.homeLayers],
-  };
 }
 
 /** Copies a tree as root of the user namespace, which owns the files. Links are copied as links. */

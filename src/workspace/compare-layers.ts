@@ -19,23 +19,23 @@ interface Looking {
   lower: FolderTree;
   leftOut: LeftOut[];
   paths: Set<string>;
-  /** When each name in the layer was created. */
+  /** When each name in the layers was created. */
   madeAtMs: Map<string, number>;
 }
 
 /**
- * Returns the paths where the workspace may differ from the folder below it. Looks only into folders that exist in the
- * layer: any other folder in an unmoved parent is unchanged. Opens the layer's entries relative to one another without
- * following links, because an agent that is still at work may plant one anywhere.
+ * Returns the paths where the workspace may differ from the folder below it. Looks only into folders that exist in a
+ * layer: any other folder in an unmoved parent is unchanged. Opens the layers' entries relative to one another without
+ * following links, because an agent that is still at work may plant one anywhere. Throws `ENOENT` if there is no layer.
  */
-export async function compareLayer(options: {
+export async function compareLayers(options: {
   sandbox: Sandbox;
   lower: FolderTree;
-  layer: string;
+  layers: readonly string[];
 }): Promise<{ paths: string[]; leftOut: LeftOut[]; madeAtMs: (path: string) => number }> {
   const looking: Looking = { ...options, leftOut: [], paths: new Set(), madeAtMs: new Map() };
-  await using top = await openFolder(options.layer);
-  await visit("", top, looking, 0);
+  await using top = await openFolders(options.layers);
+  await visit("", top.folders, looking, 0);
   return { paths: [...looking.paths], leftOut: looking.leftOut, madeAtMs: (path) => nearest(looking.madeAtMs, path) };
 }
 
@@ -52,27 +52,45 @@ function nearest(times: ReadonlyMap<string, number>, path: string): number {
 }
 
 const openFolder = (path: string) => open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+
+/** Opens those of several folders that exist. Throws if none does, or if one cannot be opened. */
+async function openFolders(paths: readonly string[]): Promise<{ folders: FileHandle[] } & AsyncDisposable> {
+  const opened = await Promise.allSettled(paths.map(openFolder));
+  const folders = opened.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  const close = async () => void (await Promise.all(folders.map((folder) => folder.close())));
+  const failed = opened.find((result) => result.status === "rejected" && !isErrno(result.reason, "ENOENT", "ENOTDIR", "ELOOP"));
+  const missing = folders.length === 0 ? opened.find((result) => result.status === "rejected") : undefined;
+  const failure = failed ?? missing;
+  if (failure?.status === "rejected") {
+    await close();
+    throw failure.reason;
+  }
+  return { folders, [Symbol.asyncDispose]: close };
+}
+
 const within = (folder: FileHandle, name: string) => `/proc/self/fd/${folder.fd}/${name}`;
 
 interface Level {
   folder: string;
-  layer: FileHandle;
+  layers: readonly FileHandle[];
   depth: number;
   touched: ReadonlySet<string>;
   inside: ReadonlyMap<string, FileInfo>;
   below: ReadonlyMap<string, "directory" | "other">;
 }
 
-async function visit(folder: string, layer: FileHandle, looking: Looking, depth: number): Promise<void> {
+async function visit(folder: string, layers: readonly FileHandle[], looking: Looking, depth: number): Promise<void> {
   if (depth > DEPTH_MAX) throw new CaissonError("too_large", `${folder} is nested deeper than ${DEPTH_MAX} folders`);
-  const touched = new Set(await readdir(`/proc/self/fd/${layer.fd}`));
-  for (const name of touched) {
-    const found = lstatOrNull(within(layer, name));
-    if (found) looking.madeAtMs.set(pathOf(folder, name), found.birthtimeMs);
+  const touched = new Set<string>();
+  for (const layer of layers) {
+    for (const name of await readdir(`/proc/self/fd/${layer.fd}`)) {
+      touched.add(name);
+      noteTime(within(layer, name), pathOf(folder, name), looking);
+    }
   }
   const listed = await listInside(looking.sandbox, folder, { depth: 1, leftOut: looking.leftOut });
   const inside = new Map(listed.map((entry) => [entry.name, entry]));
-  const level: Level = { folder, layer, depth, touched, inside, below: namesBelow(looking.lower, folder) };
+  const level: Level = { folder, layers, depth, touched, inside, below: namesBelow(looking.lower, folder) };
   await addDeletedPaths(level, looking);
   const asBefore = await untouchedAsBefore(level, looking);
   const entries = [...inside];
@@ -80,6 +98,12 @@ async function visit(folder: string, layer: FileHandle, looking: Looking, depth:
     const some = entries.slice(at, at + FOLDERS_AT_ONCE);
     await Promise.all(some.map(([name, entry]) => consider(name, entry, { ...level, asBefore }, looking)));
   }
+}
+
+/** A file in several layers was first copied into the lowest. */
+function noteTime(at: string, path: string, { madeAtMs }: Looking): void {
+  const found = lstatOrNull(at);
+  if (found) madeAtMs.set(path, Math.min(found.birthtimeMs, madeAtMs.get(path) ?? Number.POSITIVE_INFINITY));
 }
 
 const pathOf = (folder: string, name: string) => (folder === "" ? name : `${folder}/${name}`);
@@ -122,15 +146,17 @@ async function consider(name: string, entry: FileInfo, level: Level & { asBefore
     await addAllPaths(path, looking);
     if (touched) await timesOf(path, level, name, looking);
   } else if (touched) {
-    await using next = await openFolder(within(level.layer, name)).catch(ifClosed);
-    if (next) await visit(path, next, looking, level.depth + 1);
+    await using next = await openBelow(level.layers, name);
+    if (next) await visit(path, next.folders, looking, level.depth + 1);
     else await addAllPaths(path, looking);
   }
 }
 
+const openBelow = (layers: readonly FileHandle[], name: string) => openFolders(layers.map((layer) => within(layer, name))).catch(ifClosed);
+
 /** Without root, the layer may contain a folder that only the sandbox's user can open. */
 function ifClosed(error: unknown): null {
-  if (isErrno(error, "EACCES", "EPERM")) return null;
+  if (isErrno(error, "EACCES", "EPERM", "ENOENT", "ENOTDIR", "ELOOP")) return null;
   throw error;
 }
 
@@ -139,15 +165,17 @@ async function addAllPaths(path: string, looking: Looking): Promise<void> {
   for (const file of await walkLower(looking.lower, path)) looking.paths.add(file);
 }
 
-async function timesOf(path: string, level: Level, name: string, looking: Looking): Promise<void> {
-  await using folder = await openFolder(within(level.layer, name)).catch(ifClosed);
-  if (!folder) return;
-  for (const each of await readdir(`/proc/self/fd/${folder.fd}`)) {
-    const found = lstatOrNull(within(folder, each));
-    if (!found) continue;
-    looking.madeAtMs.set(pathOf(path, each), found.birthtimeMs);
-    if (found.isDirectory()) await timesOf(pathOf(path, each), { ...level, layer: folder }, each, looking);
+async function timesOf(path: string, level: Pick<Level, "layers">, name: string, looking: Looking): Promise<void> {
+  await using below = await openBelow(level.layers, name);
+  if (!below) return;
+  const folders = new Set<string>();
+  for (const folder of below.folders) {
+    for (const entry of await readdir(`/proc/self/fd/${folder.fd}`, { withFileTypes: true })) {
+      noteTime(within(folder, entry.name), pathOf(path, entry.name), looking);
+      if (entry.isDirectory()) folders.add(entry.name);
+    }
   }
+  for (const each of folders) await timesOf(pathOf(path, each), { layers: below.folders }, each, looking);
 }
 
 function namesBelow(lower: FolderTree, folder: string): Map<string, "directory" | "other"> {

@@ -1,0 +1,74 @@
+/*
+ * Stores what changed in writable layers since their last point: `part NAME UPPER OLD-INDEX NEW-INDEX OUT VIEW`. If the
+ * plan also mounts the layers over what is below them, VIEW is where: moved folders are complete only there.
+ */
+#include "launch/launch.h"
+#include "layers/layers.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { TICKS_MAX = 100, TICK_WAIT_US = 250 };
+
+static uint64_t coarse_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * Change times are taken from a clock that advances with the kernel's ticks. After the next tick, every later change
+ * has another time than those that we are about to see.
+ */
+static uint64_t next_tick(void) {
+  uint64_t start = coarse_ns(), now = start;
+  for (int waited = 0; now == start && waited < TICKS_MAX; waited++) {
+    usleep(TICK_WAIT_US);
+    now = coarse_ns();
+  }
+  return now;
+}
+
+static bool mount_view(struct launch *launch, const struct plan *plan) {
+  bool viewed = false;
+  for (size_t i = 0; i < plan->count; i++) viewed = viewed || strcmp(plan->records[i].verb, "overlay") == 0;
+  if (!viewed) return false;
+  private_mounts();
+  mount_stage(launch, plan);
+  for (size_t i = 0; i < plan->count; i++) build_part(launch, &plan->records[i]);
+  return true;
+}
+
+static int open_view(struct launch *launch, const char *path) {
+  char root[64];
+  snprintf(root, sizeof root, "%s/bundle/rootfs", launch->stage);
+  cleanup_fd int base = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int view = base < 0 ? -1 : open_in_root(base, path, O_PATH | O_DIRECTORY);
+  if (view < 0) launch_fail("point", "%s", path);
+  return view;
+}
+
+int take_point(struct launch *launch, const struct plan *plan) {
+  struct copying copying = {.bytes_max = UINT64_MAX, .rootless = launch->rootless};
+  for (size_t i = 0; i < plan->count; i++)
+    if (strcmp(plan->records[i].verb, "bytes-max") == 0) copying.bytes_max = plan_bytes(plan->records[i].fields[0]);
+  bool viewed = mount_view(launch, plan);
+  uint64_t now_ns = next_tick();
+  for (size_t i = 0; i < plan->count; i++) {
+    if (strcmp(plan->records[i].verb, "part") != 0) continue;
+    const char **fields = plan->records[i].fields;
+    struct take take = {.upper = fields[1], .old_index = fields[2], .new_index = fields[3], .out = fields[4], .view = -1};
+    if (viewed) take.view = open_view(launch, fields[5]);
+    uint64_t files = copying.files, bytes = copying.bytes;
+    take_layer(&take, &copying, now_ns);
+    struct stat status;
+    bool changed = lstat(take.out, &status) == 0;
+    dprintf(STDOUT_FILENO, "part %s %llu %llu %d\n", fields[0], (unsigned long long)(copying.files - files),
+            (unsigned long long)(copying.bytes - bytes), changed);
+    close_fd(&take.view);
+  }
+  return 0;
+}

@@ -1,0 +1,36 @@
+import type { SandboxId } from "../contract/ids.ts";
+
+/** A point of a machine: its files at some moment, in root, home and workspace. */
+export interface TakenPoint {
+  /** Null if the machine has never written anything. */
+  id: string | null;
+  /** How many files changed since the last point, and the bytes that storing them takes. */
+  files: number;
+  bytes: number;
+  /** False if nothing changed, so that the point is the last one. */
+  isNew: boolean;
+}
+
+/** Storing and restoring the files of sessions. A session's files are in its layer folder. */
+export interface MachinePoints {
+  /**
+   * Stores the files as they are now, and keeps them until `remove`. A running sandbox is frozen meanwhile; without
+   * one, nothing may write to the layer. Throws `too_large` if more than this many bytes changed, `unsupported`,
+   * `no_space`, `busy` while another process does the same.
+   */
+  take(layer: string, options: { sandbox?: SandboxId; bytesMax: number }): Promise<TakenPoint>;
+  /**
+   * Gives a session the files of a point, or none for null: completely or not at all, even if this process dies midway.
+   * No sandbox may be using the layer. Throws `not_found`.
+   */
+  restore(layer: string, point: string | null): Promise<void>;
+  /**
+   * Fills an empty layer with the files of another layer's point, or with its current files; then no sandbox may be
+   * using the other layer. Throws `too_large`, `unsupported`, `no_space`, `not_found`.
+   */
+  fork(from: string, to: string, options: { point?: string; bytesMax: number }): Promise<void>;
+  /** Removes a point. Forks of it keep their files. Idempotent. */
+  remove(layer: string, point: string): Promise<void>;
+  /** Returns the points that a layer keeps. */
+  list(layer: string): Promise<string[]>;
+}

@@ -1,0 +1,21 @@
+import type { StoredPoint } from "../../contract/session/session.ts";
+
+/** How many steps keep a point each. Of older ones, only the points before turns stay. */
+const STEPS_MAX = 50;
+/** How many turns can be undone. */
+const TURNS_MAX = 200;
+/** The most that a session's points may take together. */
+const SESSION_BYTES_MAX = 2 * 1024 ** 3;
+
+/** Returns the points that a session keeps: the newest steps, then turns, within the room for them. Oldest first. */
+export function thinPoints(points: readonly StoredPoint[]): StoredPoint[] {
+  const steps = new Set(points.filter(({ step }) => step !== undefined).slice(-STEPS_MAX));
+  const turns = new Set(points.filter(({ turnSeq }) => turnSeq !== undefined).slice(-TURNS_MAX));
+  const kept = points.filter((point) => steps.has(point) || turns.has(point));
+  let left = SESSION_BYTES_MAX;
+  const fits = kept.toReversed().map((point) => {
+    left -= point.bytes ?? 0;
+    return left >= 0;
+  });
+  return kept.filter((_, at) => fits[kept.length - 1 - at] === true);
+}
