@@ -9,6 +9,7 @@ import { callModel } from "./call-model.ts";
 import { compact } from "./compact.ts";
 import { decide, type StepDecision } from "./decide-step.ts";
 import { endRun } from "./end-run.ts";
+import { createStepEnds, type StepEnds, type StoreStep } from "./end-step.ts";
 import { isLogFailure, type Journal, releasedError, systemMessage } from "./journal.ts";
 import type { Model, ToolSchema } from "./model/model.ts";
 import { type RunToolsOptions, runTools } from "./run-tools.ts";
@@ -25,10 +26,11 @@ const NOTICES_MAX = 4;
 /** How often a paused run checks whether its provider is back. */
 const OUTAGE_LOOK_MS = 5 * 60_000;
 
-export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal"> {
+export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal" | "onWriting"> {
   journal: Journal;
   model: Model;
   tools: readonly Tool[];
+  storeStep: StoreStep;
   /** Releases the run without ending it, for example when the program is asked to quit. */
   signal: AbortSignal;
 }
@@ -43,6 +45,7 @@ export async function driveRun(options: LoopOptions): Promise<void> {
   const { journal, model } = options;
   const tools = new Map(options.tools.map((tool) => [tool.name, tool]));
   const schemas = options.tools.map(toolSchema);
+  const steps = createStepEnds(journal, options.storeStep);
   while (journal.state.status !== "ended") {
     if (options.signal.aborted) throw releasedError(options.signal, journal.state.run);
     const heardCount = journal.countUnowned();
@@ -50,7 +53,7 @@ export async function driveRun(options: LoopOptions): Promise<void> {
     const decision = duringTurn(turn, () => decide(journal.state, { contextTokens: model.contextTokens }));
     using effect = interruptible(options);
     try {
-      const context = { ...options, tools, schemas, signal: effect.signal, releaseSignal: options.signal, heard: heardCount };
+      const context = { ...options, tools, schemas, steps, onWriting: steps.noteTool, signal: effect.signal, releaseSignal: options.signal, heard: heardCount };
       const performing = duringTurn(turn, () => perform(decision, context));
       await unlessReleased(unlessStuck(performing, effect.signal, options), options.signal, journal.state.run);
     } catch (error) {
@@ -116,6 +119,7 @@ interface Performing extends RunToolsOptions {
   heard: number;
   model: Model;
   schemas: readonly ToolSchema[];
+  steps: StepEnds;
 }
 
 async function perform(decision: StepDecision, options: Performing): Promise<void> {
@@ -123,7 +127,11 @@ async function perform(decision: StepDecision, options: Performing): Promise<voi
   const either = () => AbortSignal.any([options.signal, options.releaseSignal]);
   switch (decision.kind) {
     case "model":
-      return await callModel({ ...options, signal: either(), tools: options.schemas, messages: decision.messages });
+      // The model needs no files, so storing them takes no time of its own. The next step's tools wait for both.
+      return await bothOf(
+        options.steps.end(),
+        callModel({ ...options, signal: either(), tools: options.schemas, messages: decision.messages }),
+      );
     case "tools":
       return await runTools(decision.calls, options);
     case "compact":
@@ -141,10 +149,17 @@ async function perform(decision: StepDecision, options: Performing): Promise<voi
     case "answerMissing":
       return await journal.append([systemMessage("Your last answer was empty. Say what you found, or continue with a tool call.")]);
     case "end":
+      await options.steps.end();
       return await endRun(options, { reason: decision.reason, text: decision.text, ifHeard: options.heard });
     default:
       unreachable(decision);
   }
+}
+
+/** Waits for both even if one fails, and throws the error of the second one first. */
+async function bothOf(first: Promise<void>, second: Promise<void>): Promise<void> {
+  const [one, other] = await Promise.allSettled([first, second]);
+  for (const outcome of [other, one]) if (outcome.status === "rejected") throw outcome.reason;
 }
 
 /**

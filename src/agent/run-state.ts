@@ -36,6 +36,9 @@ export interface RunState extends RunFacts {
   ended: { reason: FinishReason; text: string } | null;
   /** The number of model calls started. Retries of a call do not count. */
   position: number;
+  /** The last step whose end is in the log, and what the run had cost then. */
+  stepEnded: number;
+  costAtStepEnd: number;
   /** The model call that was requested and has not ended, or null. */
   openCall: { call: string; attempt: number } | null;
   /** Why the model's last answer stopped; null after the next step starts. */
@@ -78,6 +81,8 @@ export function emptyRunState(): RunState {
     definition: AgentDefinition.parse({ name: "none", system: "" }),
     ended: null,
     position: 0,
+    stepEnded: 0,
+    costAtStepEnd: 0,
     openCall: null,
     lastStop: null,
     lastText: "",
@@ -117,6 +122,10 @@ const handlers: Handlers<EventFor<typeof runEvents, "state">, RunState> = {
   "step.started": (_, state) => {
     state.tools.clear();
     state.lastStop = null;
+  },
+  "step.ended": ({ data }, state) => {
+    state.stepEnded = data.step;
+    state.costAtStepEnd += data.costUsd ?? 0;
   },
   "model.requested": applyRequested,
   "model.ended": applyAnswer,

@@ -29,6 +29,8 @@ export interface RunToolsOptions {
   hooks: { before: readonly HookFunction[]; after: readonly HookFunction[] };
   history: History;
   network: RunNetwork;
+  /** Called before a tool that may change files. */
+  onWriting: () => void;
   signal: AbortSignal;
   crashpoint: (name: string) => void;
 }
@@ -152,6 +154,7 @@ async function runOne(prepared: Extract<Prepared, { kind: "run" }>, options: Run
   const { journal } = options;
   const { call, tool, args } = prepared;
   const resumed = call.status === "started";
+  if (!tool.parallel) options.onWriting();
   if (!resumed) await journal.append([{ type: "tool.started", data: { call: call.call } }]);
   options.crashpoint("tool.effect");
   const startMs = performance.now();

@@ -126,6 +126,23 @@ export const StepStarted = defineEvent("step.started", 1, concerns("state", "fac
   ...worked,
 });
 
+/**
+ * A step is over: its tools have ended, and the next model call may already have begun. `point` is the session's files
+ * after it, with everything outside the workspace; null if they were not stored.
+ */
+export const StepEnded = defineEvent("step.ended", 1, concerns("state", "console"), {
+  step: z.int().positive(),
+  point: z.string().max(64).nullable(),
+  /** Whether files changed since the last point, how many, and the bytes that storing them took. */
+  hasChanged: z.boolean(),
+  files: z.int().nonnegative(),
+  bytes: z.int().nonnegative(),
+  /** What the step cost. Null if a price is unknown. */
+  costUsd: z.number().nullable(),
+  /** Why the files were not stored. */
+  problem: z.string().max(2000).optional(),
+});
+
 export const ModelRequested = defineEvent("model.requested", 1, concerns("state", "terminal", "console", "spans", "metrics"), {
   call: CallId,
   step: z.int().positive(),
@@ -258,6 +275,7 @@ const all = [
   RunEnded,
   RunReopened,
   StepStarted,
+  StepEnded,
   ModelRequested,
   ModelStreamed,
   ModelEnded,

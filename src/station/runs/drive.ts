@@ -31,6 +31,7 @@ import { acquireRun } from "./ownership.ts";
 import { runHistory } from "./run-history.ts";
 import { createRunSandbox, type RunSandbox } from "./run-sandbox.ts";
 import type { Runs } from "./runs.ts";
+import { createStepStore } from "./step-store.ts";
 import { setUp } from "./set-up.ts";
 
 export interface RunsOptions {
@@ -62,6 +63,7 @@ export interface RunsOptions {
 /** The sandbox, session and network that a run works with. */
 export interface Workplace {
   sandbox: RunSandbox;
+  runtime: Runtime;
   session: Session;
   network: AttachedNetwork;
 }
@@ -136,7 +138,7 @@ async function driveInSession(journal: OwnedJournal, options: DriveOptions): Pro
     const signal = AbortSignal.any([options.signal, lock.lost]);
     let failed = false;
     try {
-      await driveIn(journal, { sandbox, session, network }, { ...options, signal });
+      await driveIn(journal, { sandbox, runtime, session, network }, { ...options, signal });
     } catch (error) {
       failed = true;
       throw error;
@@ -247,6 +249,7 @@ async function driveIn(journal: OwnedJournal, place: Workplace, options: DriveOp
     hooks: { before: options.hooks?.before ?? [], after: options.hooks?.after ?? [] },
     history: runHistory(options.log, journal.state.run),
     network: place.network,
+    storeStep: options.shared === undefined ? createStepStore(journal, place, options) : async () => null,
     signal: options.signal,
     crashpoint: options.crashpoint,
   });

@@ -1,13 +1,15 @@
+import type { StepFiles } from "../../agent/end-step.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxId, SnapshotId } from "../../contract/ids.ts";
 import type { Session, StoredPoint } from "../../contract/session/session.ts";
+import { defined } from "../../lib/defined.ts";
 import { ignore } from "../../lib/failures.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import { thinPoints } from "./thin-points.ts";
 
 /** A step that changed more than this gets no point, because the next one must not wait for it. */
-export const POINT_BYTES_MAX = 256 * 1024 * 1024;
+export const POINT_BYTES_MAX = 4 * 1024 ** 3;
 
 interface RestoreOptions {
   sessions: SessionStore;
@@ -33,27 +35,21 @@ async function filesNow(session: Session, { sessions, runtime }: RestoreOptions)
   return { files: { kind: "point", id }, bytes };
 }
 
-/** What storing the files after a step found. */
-export interface StepFiles {
-  /** The point with the files. */
-  point: string | null;
-  hasChanged: boolean;
-  files: number;
-  bytes: number;
-}
-
 /**
- * Stores the files of a session after a step of the run that works in it. Null if the runtime stores only the files at
- * the end of each turn. Throws the errors of `MachinePoints.take`.
+ * Stores the files of a session after a step of the run that works in it. `unchanged` is the last point if nothing can
+ * have changed since. Null if the runtime stores only the files at the end of each turn. Throws the errors of
+ * `MachinePoints.take`.
  */
 export async function storeStep(
   session: Session,
-  { run, step, sandbox }: { run: string; step: number; sandbox: SandboxId },
+  { run, step, sandbox, unchanged }: { run: string; step: number; sandbox: SandboxId | null; unchanged: string | null },
   options: RestoreOptions,
 ): Promise<StepFiles | null> {
   const { sessions, runtime } = options;
   if (runtime.points === undefined) return null;
-  const { id, files, bytes, isNew } = await runtime.points.take(sessions.paths(session).layer, { sandbox, bytesMax: POINT_BYTES_MAX });
+  const take = { ...defined({ sandbox: sandbox ?? undefined }), bytesMax: POINT_BYTES_MAX };
+  const taken = unchanged !== null ? { id: unchanged, files: 0, bytes: 0, isNew: false } : await runtime.points.take(sessions.paths(session).layer, take);
+  const { id, files, bytes, isNew } = taken;
   const isSame = (point: StoredPoint) => point.run === run && point.step === step;
   await replacePoints(session, isSame, { run, step, at: new Date().toISOString(), bytes, files: { kind: "point", id } }, options);
   return { point: id, hasChanged: isNew, files, bytes };

@@ -6,7 +6,7 @@ const STEPS_MAX = 50;
 const TURNS_MAX = 200;
 const SNAPSHOTS_MAX = 10;
 /** The most that a session's points may take together. */
-const SESSION_BYTES_MAX = 2 * 1024 ** 3;
+const SESSION_BYTES_MAX = 4 * 1024 ** 3;
 
 /** Returns the points that a session keeps: the newest steps, then turns, within the room for them. Oldest first. */
 export function thinPoints(points: readonly StoredPoint[]): StoredPoint[] {

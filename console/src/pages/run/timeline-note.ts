@@ -53,6 +53,10 @@ const notes: Handlers<NotedEvent | EventOf<"model.requested" | "gateway.called">
   }),
   "port.opened": ({ data }) => plain(`Port ${data.port} is open`),
   "port.closed": ({ data }) => quiet(`Port ${data.port} was closed`),
+  "step.ended": ({ data: { step, files, problem } }) => {
+    if (problem !== undefined) return noteWithTone("warn", `The files after step ${step} were not stored`, problem);
+    return quiet(files === 0 ? `Step ${step} ended` : `Step ${step} ended: ${files} files changed`);
+  },
   "model.requested": ({ data }) => quiet(`Called ${data.model}`, `${data.contextTokens} tokens of context, attempt ${data.attempt}`),
   "model.failed": ({ data: { error, retryInMs } }) =>
     noteWithTone(

@@ -5,6 +5,8 @@ import { z } from "zod";
 import { CaissonError } from "../../../contract/error/error.ts";
 import { ABSENT, ifErrno, jsonOrNull } from "../../../lib/failures.ts";
 import { randomLetters } from "../../../lib/new-id.ts";
+import { showBytes } from "../../../lib/quantity.ts";
+import { createDiskShares } from "../../../sandbox/disk-shares.ts";
 import type { TakenPoint } from "../../../sandbox/machine-points.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 import { removeFiles } from "../launch/launcher.ts";
@@ -89,10 +91,16 @@ export async function takePoint(oci: OciContext, machine: Machine, { bytesMax }:
       await discardDraft(oci, draft);
       await removeThere(oci, [join(dir, index)]);
     }
-    if (error instanceof CaissonError && error.details?.step === "too-large")
-      throw new CaissonError("too_large", `the changes since the last point exceed ${bytesMax} bytes`, { cause: error });
-    throw error;
+    throw tooLarge(error);
   }
+}
+
+/** Translates the launcher's report: the number of bytes that was exceeded, or what else is too large. */
+function tooLarge(error: unknown): unknown {
+  if (!(error instanceof CaissonError) || error.details?.step !== "too-large") return error;
+  const { text } = error.details;
+  const what = /^\d+$/.test(String(text)) ? `they take more than ${showBytes(Number(text))}` : String(text);
+  return new CaissonError("too_large", `the changes since the last point cannot be stored: ${what}`, { cause: error });
 }
 
 interface Taking {
@@ -144,7 +152,10 @@ async function launchPoint(oci: OciContext, machine: Machine, { draft, record, i
       return ["part", name, upper, ...indexes, join(draft.parts, name), view.views[name] ?? "/"];
     }),
   ];
-  const lines = await oci.launch({ what: "point", plan, timeoutMs: TAKE_TIMEOUT_MS });
+  const { stateDir, disk = createDiskShares({ stateDir }) } = oci.context;
+  const lines = await disk.write({ what: "the files of a point" }, ({ signal }) =>
+    oci.launch({ what: "point", plan, signal, timeoutMs: TAKE_TIMEOUT_MS }),
+  );
   const parts = lines.flatMap((line) => {
     const [, files, bytes, changed] = /^part \S+ (\d+) (\d+) ([01])$/.exec(line) ?? [];
     return files === undefined ? [] : [{ files: Number(files), bytes: Number(bytes), hasChanged: changed === "1" }];
