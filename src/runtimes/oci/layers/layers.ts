@@ -76,13 +76,14 @@ export const placeView =
   (dir: string): PlaceLayer =>
   ({ name, upper }, { owner }) => {
     const scratch = [`disk/${name}-upper`, `disk/${name}-work`] as const;
-    const path = resolve(dir, upper);
-    const shown: PlanRecord[] = lstatOrNull(path) === null ? [] : [["layer", `top-${name}`, path, "ro", "-"]];
     return {
       upper: scratch[0],
       work: scratch[1],
-      records: [...scratch.map((at): PlanRecord => ["mkdir", at, "755", owner, owner]), ...shown],
-      names: shown.length === 0 ? [] : [`top-${name}`],
+      records: [
+        ...scratch.map((at): PlanRecord => ["mkdir", at, "755", owner, owner]),
+        ["layer", `top-${name}`, resolve(dir, upper), "ro", "-"],
+      ],
+      names: [`top-${name}`],
     };
   };
 
