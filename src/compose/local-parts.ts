@@ -1,4 +1,3 @@
-import { appendFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type AgentPlaces, foldersOfAgents } from "../agent/file/agent-places.ts";
 import { type ModelOptions, modelOfOnlyKey, providerVariables, resolveModel } from "../agent/model/resolve-model.ts";
@@ -7,7 +6,6 @@ import { createTrustStore } from "../agent/rights/trust-store.ts";
 import type { Config } from "../contract/config/config.ts";
 import { type SecretConfig, secretsForOwner } from "../contract/network/network.ts";
 import { LOCAL_OWNER } from "../contract/token/owner.ts";
-import { type Crashpoint, createCrashpoint } from "../lib/crashpoint.ts";
 import { defined } from "../lib/defined.ts";
 import { once } from "../lib/once.ts";
 import type { AppendListener } from "../log/observed-log.ts";
@@ -16,6 +14,7 @@ import type { Resolver } from "../sandbox/resolver.ts";
 import type { RuntimeSet } from "../sandbox/runtime-set.ts";
 import { createLocalStation, type LocalStation } from "../station/local-station.ts";
 import { createLocalSecrets } from "../station/secrets/local-secrets.ts";
+import { crashpointFrom } from "./crash-points.ts";
 
 /** What runs and sessions of this machine are built from. */
 export interface LocalParts {
@@ -64,7 +63,7 @@ export function openLocalStation(parts: LocalParts): LocalStation {
     git: { path: parts.path, home: parts.home },
     disk: diskOptions(parts.config),
     fetching: fetchingFor(parts),
-    crashpoint: crashpointFrom(parts),
+    crashpoint: crashpointFrom((name) => parts.variable(name)),
     onProgress: (text) => parts.say(text),
     onLogBusy: (text) => parts.say(text),
     ...defined({ onAppended: parts.onAppended }),
@@ -103,13 +102,6 @@ export function fetchingFor(parts: Pick<LocalParts, "config" | "stateDir">) {
 /** Returns the secrets that an owner can name: its own, then those of the configuration that it may use. */
 export async function secretsOf(parts: Pick<LocalParts, "config" | "stateDir">, owner: string): Promise<Record<string, SecretConfig>> {
   return { ...secretsForOwner(parts.config.secrets, owner), ...(await createLocalSecrets(parts).configs(owner)) };
-}
-
-/** For recovery tests: where to crash, and a file that receives the name of each possible crash point. */
-function crashpointFrom({ variable }: Pick<LocalParts, "variable">): Crashpoint {
-  const list = variable("CAISSON_CRASH_LIST");
-  const onPoint = list === undefined ? undefined : (name: string) => appendFileSync(list, `${name}\n`);
-  return createCrashpoint(defined({ at: variable("CAISSON_CRASH_AT"), onPoint }));
 }
 
 export function agentSource(parts: Pick<LocalParts, "cwd" | "configDir" | "configFile" | "config" | "stateDir" | "say">): AgentSource {

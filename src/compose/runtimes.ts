@@ -9,6 +9,7 @@ import type { OciOptions } from "../runtimes/oci/runtime.ts";
 import { createResolver, type Resolver } from "../sandbox/resolver.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import { createRuntimeSet, type RuntimeFactory, type RuntimeSet } from "../sandbox/runtime-set.ts";
+import { crashpointFrom } from "./crash-points.ts";
 import type { Environment } from "./environment.ts";
 import { readGitIdentity } from "./git-identity.ts";
 
@@ -70,6 +71,7 @@ export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
       stateDir,
       guestPath,
       gitIdentity: () => readGitIdentity({ home, variables }),
+      crashpoint: crashpointFrom((name) => variables[name]),
       ...defined({ onEvent: onEvent && redactedEvents(onEvent, redactors) }),
     },
     factories: {

@@ -4,6 +4,7 @@ import type { RuntimeName, SandboxId, SnapshotId } from "../contract/ids.ts";
 import type { BuildImage, ImageView } from "../contract/image/image-verbs.ts";
 import type { Capabilities, SandboxConfig, SandboxInfo, SandboxStats } from "../contract/sandbox/sandbox.ts";
 import type { SandboxEvent } from "../contract/sandbox/sandbox-event.ts";
+import type { Crashpoint } from "../lib/crashpoint.ts";
 import type { DiskShares } from "./disk-shares.ts";
 import type { GitIdentity } from "./git-settings.ts";
 import type { GuestCondition } from "./guest/waits.ts";
@@ -21,6 +22,8 @@ export interface RuntimeContext {
   onEvent?: (event: SandboxEvent) => void;
   /** Limits writes to the state folder. Absent: the defaults of `createDiskShares`. */
   disk?: DiskShares;
+  /** For recovery tests: called around every durable write. */
+  crashpoint?: Crashpoint;
 }
 
 export interface Finding {

@@ -1,8 +1,9 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Script } from "../../src/agent/model/scripted-model.ts";
+import type { StoredPoint } from "../../src/contract/session/session.ts";
 import { createSqliteLog } from "../../src/log/sqlite/log.ts";
 import { type Going, type LoggedEvent, type StartOptions, useRunsCli } from "../support/runs-cli.ts";
 import { tracesOf } from "./caisson-process.ts";
@@ -101,6 +102,9 @@ async function crashAt(point: string, model: string, more: readonly string[] = [
       demand(traces.length === 0, `left of ${event.data.sandbox}: ${traces.join(", ")}`);
     }
   }
+  // Sweeps what the dead process left.
+  await cli.run(["sandbox", "ls"], { cwd: folder, home });
+  for (const problem of layerProblems(home)) demand(false, problem);
   demand(cli.sandboxes(home).length === 0, `sandboxes left: ${cli.sandboxes(home).join(", ")}`);
   return { point, problems, recoveryMs };
 }
@@ -116,6 +120,21 @@ async function answerWhenAsked(going: Going, options: StartOptions): Promise<voi
 function hasOpenQuestion(events: readonly LoggedEvent[]): boolean {
   const count = (type: string) => events.filter((event) => event.type === type).length;
   return count("permission.asked") > count("permission.answered");
+}
+
+/** Returns what is wrong with the layer store: half layers, unused ones, and points without one. */
+function layerProblems(home: string): string[] {
+  const layers = join(home, "layers");
+  const names = everythingIn(layers);
+  const problems = names.filter((name) => !/^ly_[a-z2-7]{12}$/.test(name)).map((name) => `half a layer: ${name}`);
+  for (const name of names) if (everythingIn(join(layers, name, "references")).length === 0) problems.push(`an unused layer: ${name}`);
+  for (const session of everythingIn(join(home, "sessions"))) {
+    const file = join(home, "sessions", session, "restore-points.json");
+    const { points } = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { points: StoredPoint[] }) : { points: [] };
+    for (const { files, step } of points)
+      if (files.kind === "point" && files.id !== null && !names.includes(files.id)) problems.push(`no files for step ${step}`);
+  }
+  return problems;
 }
 
 const everythingIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
@@ -191,7 +210,7 @@ describe("kill -9 anywhere", () => {
     expect(outcomes.filter((outcome) => outcome.problems.length > 0)).toEqual([]);
     expect(outcomes.length).toBe(wanted.length);
     // Without these points in the reference run, the matrix would prove nothing.
-    for (const name of ["run.created", "tool.started", "tool.ended", "context.compacted", "model.failed", "loop.noticed", "tool.streamed"])
+    for (const name of ["run.created", "tool.started", "tool.ended", "context.compacted", "model.failed", "loop.noticed", "tool.streamed", "step.ended"])
       expect(wanted).toContain(`${name}:after#1`);
   });
 

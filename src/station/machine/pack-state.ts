@@ -17,6 +17,8 @@ const leftOut = new Set([
   ...["templates", "mirror", "mirrors", "git"],
 ]);
 const FILES = "files.tar";
+/** The frozen layers of sessions and snapshots. */
+const LAYERS = "layers";
 /** Attempts to pack a session in which sandboxes keep starting or ending, or whose sandbox another process copies. */
 const ATTEMPTS_MAX = 8;
 const ATTEMPT_PAUSE_MS = 250;
@@ -54,7 +56,7 @@ export async function packState(draft: string, state: PackedState): Promise<void
     });
     return;
   }
-  const plain = names.filter((name) => name !== "sessions");
+  const plain = names.filter((name) => name !== "sessions" && name !== LAYERS);
   await runtime.packFiles({ folder: stateDir, names: plain, file: join(draft, FILES), still: [] });
   const sessions = names.includes("sessions") ? await readdir(join(stateDir, "sessions")) : [];
   const parts = { ...state, draft, runtime };
@@ -62,6 +64,8 @@ export async function packState(draft: string, state: PackedState): Promise<void
   for (const session of sessions.filter((each) => working.has(each))) await packSession(session, parts);
   const idle = sessions.filter((each) => !working.has(each));
   for (let at = 0; at < idle.length; at += TOGETHER_MAX) await packIdle(idle.slice(at, at + TOGETHER_MAX), parts);
+  // After the sessions, which refer to layers; a layer does not change once it exists.
+  await runtime.packFiles({ folder: stateDir, names: [LAYERS], file: join(draft, `${LAYERS}.tar`), still: [] });
 }
 
 type SessionParts = PackedState & { draft: string; runtime: FilesRuntime };

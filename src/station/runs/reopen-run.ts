@@ -154,7 +154,7 @@ function reopenEvents(
   const files = isUndone
     ? "The user undid the file changes of your last turn: the workspace is as it was before that turn."
     : "The workspace files are as you left them.";
-  const note = `This run had ended (${state.finish}). ${continuation} ${files} The sandbox is new: programs that ran in the old one, and anything installed or written outside the workspace, may be gone.`;
+  const note = `This run had ended (${state.finish}). ${continuation} ${files} The sandbox is new: programs that ran in the old one have ended, and /tmp is empty.`;
   return [
     { type: "run.reopened", data: { ...about, budgets: budgets(state), ...defined({ lostName }) } },
     ...(queuedFor === undefined

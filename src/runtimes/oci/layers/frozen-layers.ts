@@ -90,7 +90,9 @@ export async function publishLayer(
   await writeFile(join(draft.dir, RECORD_NAME), JSON.stringify(record), { mode: 0o600 });
   await mkdir(join(draft.dir, REFERENCES), { mode: 0o700 });
   await writeReference(oci, join(draft.dir, REFERENCES), reference);
+  oci.context.crashpoint?.("layer.published:before");
   await rename(draft.dir, dir);
+  oci.context.crashpoint?.("layer.published:after");
 }
 
 /** Throws `not_found`, or `internal` for a damaged record. */
@@ -140,7 +142,9 @@ export async function shortenChain(oci: Store, id: string): Promise<void> {
     const plan = [...oci.identity().plan, ...[join(draft, part), ...folders].map((path) => ["argument", path] as const)];
     await oci.launch({ what: "merge", plan, timeoutMs: MERGE_TIMEOUT_MS });
   }
+  oci.context.crashpoint?.("layer.merged:before");
   await rename(draft, wholeOf(dir));
+  oci.context.crashpoint?.("layer.merged:after");
   // What mounts the layers below has a reference to each of them.
   const { parent } = await readLayer(oci, id);
   if (parent !== null) await dropLayer(oci, parent, { kind: "child", holder: dir });
@@ -158,7 +162,9 @@ export async function holdLayer(oci: Store, id: string, reference: { kind: Refer
 
 /** Drops a reference, and removes the layer if it was the last one. Idempotent. */
 export async function dropLayer(oci: Store, id: string, reference: { kind: ReferenceKind; holder: string }): Promise<void> {
+  oci.context.crashpoint?.("layer.dropped:before");
   await rm(join(frozenDir(oci, id), REFERENCES, referenceName(reference)), { force: true });
+  oci.context.crashpoint?.("layer.dropped:after");
   await collect(oci, id);
 }
 
@@ -187,7 +193,9 @@ async function removeCollected(oci: Store, id: string): Promise<void> {
   const dir = frozenDir(oci, id);
   const { parent } = await readLayer(oci, id);
   const gone = join(rootOf(oci), `${GONE_PREFIX}${id}`);
+  oci.context.crashpoint?.("layer.removed:before");
   await rename(dir, gone);
+  oci.context.crashpoint?.("layer.removed:after");
   await removeFiles(oci, [gone]);
   if (parent !== null) await dropLayer(oci, parent, { kind: "child", holder: dir });
 }

@@ -16,6 +16,7 @@ import {
   discardDraft,
   draftLayer,
   dropLayer,
+  frozenDir,
   holdLayer,
   type LayerDraft,
   publishLayer,
@@ -54,10 +55,12 @@ export async function readMachine(dir: string): Promise<MachineRecord> {
   throw new CaissonError("internal", `${join(dir, RECORD_NAME)} is damaged`);
 }
 
-async function writeMachine(dir: string, record: MachineRecord): Promise<void> {
+async function writeMachine(oci: OciContext, dir: string, record: MachineRecord): Promise<void> {
   const draft = join(dir, `${RECORD_NAME}.tmp`);
   await writeFile(draft, JSON.stringify(record), { mode: 0o600 });
+  oci.context.crashpoint?.("machine.written:before");
   await rename(draft, join(dir, RECORD_NAME));
+  oci.context.crashpoint?.("machine.written:after");
 }
 
 /**
@@ -66,7 +69,10 @@ async function writeMachine(dir: string, record: MachineRecord): Promise<void> {
  */
 export async function takePoint(oci: OciContext, machine: Machine, { bytesMax }: { bytesMax: number }): Promise<TakenPoint> {
   const { dir } = machine;
-  const record = await readMachine(dir);
+  const stored = await readMachine(dir);
+  // A backup may lack the newest points.
+  const hasLast = stored.last !== null && existsSync(frozenDir(oci, stored.last.id));
+  const record = hasLast ? stored : { ...stored, last: null };
   const newest = record.last?.id ?? record.base[0]?.id ?? null;
   if (machine.parts.length === 0) return { id: newest, files: 0, bytes: 0, isNew: false };
   const draft = await draftLayer(oci);
@@ -81,7 +87,7 @@ export async function takePoint(oci: OciContext, machine: Machine, { bytesMax }:
     }
     const { files, bytes } = taken;
     await publishLayer(oci, draft, { parent: newest, files, bytes, reference: { kind: "last", holder: dir } });
-    await writeMachine(dir, { ...record, last: { id: draft.id, index } });
+    await writeMachine(oci, dir, { ...record, last: { id: draft.id, index } });
     if (record.last !== null) await dropLayer(oci, record.last.id, { kind: "last", holder: dir });
     await removeIndexes(oci, dir, index);
     await shortenChain(oci, draft.id);
@@ -199,7 +205,7 @@ export async function restorePoint(oci: OciContext, dir: string, id: string | nu
   await finishRestore(oci, dir);
   const base = await chainOf(oci, id);
   for (const layer of base) await holdLayer(oci, layer.id, { kind: "base", holder: dir });
-  await writeMachine(dir, { ...(await readMachine(dir)), restoring: { base, upper } });
+  await writeMachine(oci, dir, { ...(await readMachine(dir)), restoring: { base, upper } });
   await finishRestore(oci, dir);
 }
 
@@ -214,7 +220,7 @@ export async function finishRestore(oci: OciContext, dir: string): Promise<void>
       await rename(join(dir, name), join(dir, `${OLD_PREFIX}${randomLetters(8)}`));
     }
     if (restoring.upper !== null && !isReplaced) await rename(join(dir, restoring.upper), join(dir, "upper"));
-    await writeMachine(dir, { base: restoring.base, last: null, restoring: null });
+    await writeMachine(oci, dir, { base: restoring.base, last: null, restoring: null });
     await release(oci, dir, { base: record.base.filter(({ id }) => !restoring.base.some((layer) => layer.id === id)), last: record.last });
   }
   // A restore of an earlier version was interrupted.
@@ -235,7 +241,7 @@ async function release(oci: OciContext, dir: string, { base, last }: Pick<Machin
 export async function startFrom(oci: OciContext, dir: string, id: string | null): Promise<void> {
   const base = await chainOf(oci, id);
   for (const layer of base) await holdLayer(oci, layer.id, { kind: "base", holder: dir });
-  await writeMachine(dir, { base, last: null, restoring: null });
+  await writeMachine(oci, dir, { base, last: null, restoring: null });
 }
 
 /** Forgets everything that a machine's folder says about frozen layers. */

@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { CaissonError } from "../../../contract/error/error.ts";
 import type { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
 import type { SandboxRecord } from "../../../sandbox/store.ts";
 import type { Basis, OciDetails } from "../details.ts";
 import type { OciContext } from "../oci-context.ts";
-import { chainOf, dropLayer, holdLayer } from "./frozen-layers.ts";
+import { chainOf, dropLayer, frozenDir, holdLayer } from "./frozen-layers.ts";
 import { readMachine } from "./machine.ts";
 import type { MountedLayer } from "./mounted-layer.ts";
 import { bindName, frozenParts, isOldCopy, layerOf, machineOfLayer } from "./parts.ts";
@@ -23,7 +24,14 @@ export async function baseOf(oci: OciContext, config: SandboxConfig): Promise<Mo
   const view = viewOf(config);
   if (view !== null && view.at !== NOW) return isOldCopy(view.at) ? [] : await chainOf(oci, view.at);
   const layer = view?.layer ?? layerOf(config);
-  return layer === undefined ? [] : (await readMachine(layer)).base;
+  const base = layer === undefined ? [] : (await readMachine(layer)).base;
+  for (const { id } of base) {
+    if (existsSync(frozenDir(oci, id))) continue;
+    throw new CaissonError("gone", `files of this session are missing: ${frozenDir(oci, id)} does not exist`, {
+      hint: "Restore the folder from a backup, or start another session.",
+    });
+  }
+  return base;
 }
 
 /**
