@@ -10,6 +10,7 @@ const groups: Record<string, () => Promise<{ rows: Row[]; targets: Target[] }>> 
   streams: async () => await inPlace((await import("./streams.ts")).benchStreams),
   held: async () => await inPlace((await import("./held.ts")).benchHeld),
   "command-line": async () => await inPlace((await import("./command-line.ts")).benchCommandLine),
+  snapshots: async () => await inPlace((await import("./snapshots.ts")).benchSnapshots),
   runs: async () => await (await import("./runs.ts")).benchRuns(),
   "many-runs": async () => await (await import("./many-runs.ts")).benchManyRuns(),
   guardian: async () => await (await import("./guardian.ts")).benchGuardian(),

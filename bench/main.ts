@@ -11,6 +11,7 @@ const groups = [
   "streams",
   "held",
   "command-line",
+  "snapshots",
   "runs",
   "many-runs",
   "guardian",

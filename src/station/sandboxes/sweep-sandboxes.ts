@@ -5,19 +5,19 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import { isToSweep } from "../../sandbox/store.ts";
 import { type RemoveContext, removeWithoutRecord } from "./remove-sandbox.ts";
 
-/** The runtime that stores its snapshots in the state folder. */
+/** The runtime that stores its snapshots and layers in the state folder. */
 const SNAPSHOT_RUNTIME = "oci";
 
-/** Removes what killed programs left behind. Reads only two folders if there is nothing. */
+/** Removes what killed programs left behind. Reads only three folders if there is nothing. */
 export async function sweepSandboxes(
   options: RemoveContext & { stateDir: string; finishRuns: (runtimes: readonly Runtime[]) => Promise<void> },
 ): Promise<void> {
   const { stateDir, store, runtimes } = options;
-  const [sandboxes, snapshots] = await Promise.all(
-    ["sandboxes", "snapshots"].map((name) => ifErrno(readdir(join(stateDir, name)), ABSENT, [])),
+  const [sandboxes, ...stored] = await Promise.all(
+    ["sandboxes", "snapshots", "layers"].map((name) => ifErrno(readdir(join(stateDir, name)), ABSENT, [])),
   );
-  // Names with a leading dot are snapshots that are being created or removed, or whose process died.
-  const unfinishedSnapshots = snapshots?.some((name) => name.startsWith(".")) ? [SNAPSHOT_RUNTIME] : [];
+  // Names with a leading dot are snapshots or layers that are being created or removed, or whose process died.
+  const unfinishedSnapshots = stored.flat().some((name) => name.startsWith(".")) ? [SNAPSHOT_RUNTIME] : [];
   if (sandboxes?.length === 0 && unfinishedSnapshots.length === 0) return;
   const { records, damaged } = await store.list();
   const toSweep = new Set([...records.filter(isToSweep).map((record) => record.runtime), ...unfinishedSnapshots]);

@@ -74,9 +74,12 @@ export function runInside(
   return launch({ what: "inside", plan, ...options });
 }
 
+/** Removing millions of files takes long. */
+const REMOVE_TIMEOUT_MS = 60 * 60_000;
+
 /** Removes trees that an agent wrote. The launcher does so as their owner, and never follows a link. */
 export async function removeFiles({ launch, identity }: LaunchAs, paths: readonly string[]): Promise<void> {
-  if (paths.length > 0) await launch({ what: "remove", plan: [...identity().plan, ...removals(paths)] });
+  if (paths.length > 0) await launch({ what: "remove", plan: [...identity().plan, ...removals(paths)], timeoutMs: REMOVE_TIMEOUT_MS });
 }
 
 /**
@@ -87,7 +90,7 @@ export async function removeFilesWhen(
   { launch, identity }: LaunchAs,
   { ready, paths }: { ready: Promise<void>; paths: () => readonly string[] },
 ): Promise<void> {
-  const removing = launch({ what: "remove", plan: () => [...identity().plan, ...removals(paths())], prepare: () => ready });
+  const removing = launch({ what: "remove", plan: () => [...identity().plan, ...removals(paths())], prepare: () => ready, timeoutMs: REMOVE_TIMEOUT_MS });
   // Waits for `ready` even if the launcher fails.
   const [isReady, isRemoved] = await Promise.allSettled([ready, removing]);
   for (const outcome of [isReady, isRemoved]) if (outcome.status === "rejected") throw outcome.reason;

@@ -53,9 +53,10 @@ export function frozenPart(oci: Store, { id, whole }: MountedLayer, part: string
   return join(whole ? wholeOf(dir) : deltaOf(dir), part);
 }
 
-/** Returns the folders with everything in layers. */
-export function frozenFolders(oci: Store, layers: readonly MountedLayer[]): string[] {
-  return layers.map((layer) => frozenPart(oci, layer, "."));
+/** Returns what storing layers took. */
+export async function bytesOf(oci: Store, layers: readonly MountedLayer[]): Promise<number> {
+  const records = await Promise.all(layers.map(({ id }) => readLayer(oci, id)));
+  return records.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 export interface LayerDraft {

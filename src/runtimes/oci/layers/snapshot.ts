@@ -5,7 +5,7 @@ import type { SandboxRecord } from "../../../sandbox/store.ts";
 import type { OciDetails } from "../details.ts";
 import { removeFiles, runInside } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
-import { chainOf, dropLayer, frozenFolders, holdLayer } from "./frozen-layers.ts";
+import { bytesOf, chainOf, dropLayer, holdLayer } from "./frozen-layers.ts";
 import type { MountedLayer } from "./mounted-layer.ts";
 import { withBase } from "./parts.ts";
 import { takeSandboxPoint } from "./points.ts";
@@ -43,7 +43,7 @@ export async function takeSnapshot(oci: OciContext, request: SnapshotRequest): P
       name: request.name ?? null,
       sandbox: record.id,
       createdAt: new Date().toISOString(),
-      bytes: await measure(oci, frozenFolders(oci, layers)),
+      bytes: await bytesOf(oci, layers),
       // The layers below the sandbox's own are part of the chain.
       basis: withBase(oci, { ...details, base: own }),
       layers,
