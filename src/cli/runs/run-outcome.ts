@@ -17,7 +17,7 @@ export async function printOutcome(
 ): Promise<void> {
   const session = await foundOrNull(sessions.get(run.session));
   if (session === null) {
-    await context.stdout.print(line`Its session and files were removed, as the agent file requests.`);
+    await context.stdout.print(line`Its session and files were removed, as its cleanup policy says.`);
     return;
   }
   const { files, leftOut, ignored } = await sessions.diff(session.id, { signal });

@@ -49,8 +49,12 @@ export const SessionMerged = defineEvent("session.merged", 1, concerns("terminal
 });
 /** The lock was taken from its holder. */
 export const SessionUnlocked = defineEvent("session.unlocked", 1, concerns("terminal"), { run: z.string(), forced: z.boolean() });
+/** A run was started in it that changes when the session goes. */
+export const SessionCleanupChanged = defineEvent("session.cleanup_changed", 1, concerns("terminal"), { cleanup: SessionCleanup });
 export const SessionRemoved = defineEvent("session.removed", 1, concerns("terminal"), {
   why: z.enum(["discarded", "removed", "aged", "cleanup"]),
+  /** For `cleanup`: how many files went that were not applied; absent if that was not known. */
+  unapplied: z.int().nonnegative().optional(),
 });
 
 const all = [
@@ -64,6 +68,7 @@ const all = [
   SessionForked,
   SessionMerged,
   SessionUnlocked,
+  SessionCleanupChanged,
   SessionRemoved,
 ] as const;
 export const SessionEvent = z.discriminatedUnion("type", all);

@@ -22,7 +22,7 @@ import { type OwnedSandbox, restricted } from "../../sandbox/sandbox.ts";
 import { ifUnusable, type SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import type { ClaimName } from "../names/claim-name.ts";
-import { leaveSession } from "../sessions/remove-session.ts";
+import { leaveSession } from "../sessions/session-cleanup.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { type AttachedNetwork, createRunNetwork } from "./attached-network.ts";
 import { finishRun } from "./finish-runs.ts";
@@ -112,7 +112,7 @@ async function endStopped(journal: OwnedJournal, options: DriveOptions): Promise
   const session = await options.sessions.get(journal.state.session).catch(ifUnusable);
   const name = session?.runtime ?? journal.state.sandbox?.runtime;
   // No sandbox was ever created for it.
-  if (name === undefined || name === null) return;
+  if (name === undefined || name === null) return await leave(journal.state, { ...options, runtimes: [] });
   await finishRun(journal.state, { ...options, runtime: await options.runtime(name) });
 }
 
@@ -148,7 +148,12 @@ async function driveInSession(journal: OwnedJournal, options: DriveOptions): Pro
       else await sandbox.release();
     }
   }
-  await leaveSession(journal.state, { sessions, runtimes: [runtime] });
+  await leave(journal.state, { ...options, runtimes: [runtime] });
+}
+
+async function leave(state: RunState, options: DriveOptions & { runtimes: readonly Runtime[] }): Promise<void> {
+  const { stateDir } = options.places;
+  await leaveSession(state, { ...options, stateDir, runtimes: async () => options.runtimes });
 }
 
 /**

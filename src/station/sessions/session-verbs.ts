@@ -20,8 +20,9 @@ import { diffWork, patchWork } from "./diff-work.ts";
 import { type ForkSource, forkSession } from "./fork-session.ts";
 import { changesArchive, noteWork } from "./give-changes.ts";
 import { listSessions } from "./list-sessions.ts";
-import { goesWithRun, removeSession } from "./remove-session.ts";
+import { removeSession } from "./remove-session.ts";
 import { workOfSandbox } from "./sandbox-work.ts";
+import { isOver } from "./session-cleanup.ts";
 import { listFiles, readFile, type SeenFiles } from "./session-files.ts";
 import { filesAfter, type PointFiles, pointsOf } from "./step-files.ts";
 import { unappliedOf } from "./unapplied-changes.ts";
@@ -117,7 +118,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
         const lock = await sessions.lockOf(session.id);
         if ((lock && !lock.stale) || only?.includes(session.id) === false) continue;
         const old = Date.now() - Date.parse(session.lastUsedAt) >= olderThanMs;
-        if (!old && !(await isLeftOver(session, options))) continue;
+        if (!old && !(await isOver(session, options))) continue;
         removed.push(session.id);
         if (!dryRun) await remove(session, { force: false, why: old ? "aged" : "cleanup" });
       }
@@ -194,11 +195,4 @@ async function repairSession(
   if (!options.force || !(error instanceof CaissonError) || error.code !== "internal") throw error;
   await options.sessions.repair(name);
   return await options.sessions.get(name);
-}
-
-/** Returns whether the session should have been removed with its run, but the run's process died before that. */
-async function isLeftOver(session: Session, options: Pick<SessionVerbsOptions, "facts">): Promise<boolean> {
-  if (session.scope !== "run") return false;
-  const facts = await foundOrNull(options.facts(session.id));
-  return facts !== null && goesWithRun(session, facts);
 }
