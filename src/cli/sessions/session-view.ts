@@ -66,6 +66,10 @@ function filesText(unapplied: Unapplied | null): string {
 const eventTexts: Handlers<EventFor<typeof sessionEvents, "terminal">, void, string> = {
   "session.created": ({ data }) => `created on ${sourceText(data.source)}`,
   "session.prepared": ({ data }) => `checked out ${data.commit.slice(0, 12)}`,
+  "session.refreshed": ({ data: { before, commit, files, commits } }) => {
+    const lost = files + commits === 0 ? "" : `, discarding ${files} changed files and ${commits} commits`;
+    return `refreshed from ${before?.slice(0, 12) ?? "nothing"} to ${commit.slice(0, 12)}${lost}`;
+  },
   "session.run_started": ({ data }) => `${data.run} started`,
   "session.run_ended": ({ data }) => `${data.run} ended: ${data.reason}`,
   "session.applied": ({ data: { paths, count, folder } }) => {

@@ -15,6 +15,14 @@ export const SessionCreated = defineEvent("session.created", 1, concerns("termin
 });
 /** A git workspace was checked out at this commit. */
 export const SessionPrepared = defineEvent("session.prepared", 1, concerns("terminal"), { commit: z.string() });
+/** A git workspace was fetched and checked out again, at another commit. */
+export const SessionRefreshed = defineEvent("session.refreshed", 1, concerns("terminal"), {
+  before: z.string().max(64).nullable(),
+  commit: z.string().max(64),
+  /** Changed files and own commits that were discarded. */
+  files: z.int().nonnegative(),
+  commits: z.int().nonnegative(),
+});
 export const SessionRunStarted = defineEvent("session.run_started", 1, concerns("terminal"), { run: RunId });
 export const SessionRunEnded = defineEvent("session.run_ended", 1, concerns("terminal"), { run: RunId, reason: FinishReason });
 /** Changes were applied to one of the user's folders. `paths` may be truncated; `count` is complete. */
@@ -60,6 +68,7 @@ export const SessionRemoved = defineEvent("session.removed", 1, concerns("termin
 const all = [
   SessionCreated,
   SessionPrepared,
+  SessionRefreshed,
   SessionRunStarted,
   SessionRunEnded,
   SessionApplied,

@@ -20,6 +20,7 @@ import { diffWork, patchWork } from "./diff-work.ts";
 import { type ForkSource, forkSession } from "./fork-session.ts";
 import { changesArchive, noteWork } from "./give-changes.ts";
 import { listSessions } from "./list-sessions.ts";
+import { type RefreshOptions, refreshSession } from "./refresh-session.ts";
 import { removeSession } from "./remove-session.ts";
 import { workOfSandbox } from "./sandbox-work.ts";
 import { isOver } from "./session-cleanup.ts";
@@ -39,6 +40,8 @@ export interface SessionVerbsOptions extends UndoOptions, SessionCreation {
   findRun: (word: string) => Promise<string>;
   /** Ends every open run of a session by asking its driver. */
   endRuns: (session: string, options: { by: string }) => Promise<void>;
+  /** How repositories are fetched; absent: they are not. */
+  fetching?: RefreshOptions["fetching"];
   /** The author of commits that `branch` creates. */
   author: { name: string; email: string };
 }
@@ -98,6 +101,11 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
     async fork(name, request = {}, { owner } = {}) {
       const source = await forkSource(name, request, options);
       return await view(await forkSession(source, request, { ...options, owner: owner ?? source.session.owner }));
+    },
+    async *refresh(name, request = {}) {
+      const { fetching } = options;
+      if (fetching === undefined) throw new CaissonError("unsupported", "this station fetches no repositories");
+      yield* refreshSession(await find(name), request, { ...options, fetching });
     },
     branch: async (name, request = {}) => await branchWork(await findWork(name), request, options),
     async discard(name, request = {}) {

@@ -66,6 +66,13 @@ export async function dropSnapshot(id: SnapshotId, session: string, { sessions, 
   await ignore(runtime.removeSnapshot(id), "another session may use it; removing that session tries again");
 }
 
+/** Forgets all points of a session, whose files then belong to another workspace. The caller must hold the session. */
+export async function forgetPoints(session: Session, options: RestoreOptions): Promise<void> {
+  const points = await options.sessions.points(session.id);
+  await options.sessions.notePoints(session.id, []);
+  await forget(session, points, options);
+}
+
 async function forget(session: Session, points: readonly StoredPoint[], options: RestoreOptions): Promise<void> {
   const { runtime, sessions } = options;
   for (const { files } of points) {
