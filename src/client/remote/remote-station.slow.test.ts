@@ -140,6 +140,10 @@ const tests: VerbTests<"sessions" | "agents" | "machine" | "tokens" | "audit" | 
     async usage(reached) {
       expect(await reached.machine.usage()).toMatchObject({ stateDir: expect.any(String) });
     },
+    async snapshotUsage(reached) {
+      expect(await reached.machine.snapshotUsage()).toEqual({ usages: [], bytes: 0, isMinimum: false });
+      await expect(reached.machine.snapshotUsage({ of: "no-such" })).rejects.toMatchObject({ code: "not_found" });
+    },
     async prune(reached) {
       await endedRun();
       expect(await reached.machine.prune({ olderThanMs: 0, dryRun: true })).toEqual(
