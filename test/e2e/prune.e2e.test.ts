@@ -73,7 +73,7 @@ test("removes clones without a session, and artifacts of removed runs", async ()
   expect(readdirSync(join(home(), "artifacts"))).toEqual([]);
 });
 
-test("removes earlier states of sessions only if they are named, and shows what they take", async () => {
+test("removes earlier states of sessions only if they are named, and measures them", async () => {
   const folder = join(base(), "project");
   mkdirSync(folder);
   const turn = (text: string) => ({ calls: [{ tool: "write", arguments: { path: "big", content: text.repeat(200_000) } }] });
