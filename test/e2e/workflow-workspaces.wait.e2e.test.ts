@@ -17,8 +17,8 @@ interface Served {
   client: Client;
 }
 
-async function serve(home: string): Promise<Served> {
-  const going = cli.start(["up", "--port", "0", "--json", "--no-token"], { home });
+async function serve(home: string, env: Record<string, string> = {}): Promise<Served> {
+  const going = cli.start(["up", "--port", "0", "--json", "--no-token"], { home, env });
   await Promise.race([going.output(/"pid"/), once(going.child, "exit")]);
   return { going, client: connect({ url: "http://station", fetch: socketFetch(join(home, "station", "socket")) }) };
 }
@@ -161,6 +161,27 @@ describe("a workflow's workspaces", () => {
       await down(served, home);
     }
   });
+
+  test.each(["session.cleanup:before#1", "session.removed:before#1", "workflow.cleaned:before#1"])(
+    "go with the workflow even if the station is killed: %s",
+    long,
+    async (point) => {
+      const home = await newHome(`home-${point.replaceAll(/[^a-z]/g, "-")}`);
+      const folder = await cli.folder({ "a.txt": "a\n" });
+      const model = await script({ "Change a": "echo left > a.txt", "Go on": "echo more >> a.txt" });
+      const steps = [agent("first", "Go on"), agent("one", "Change a", { workspace: "own" })];
+      let served = await serve(home, { CAISSON_CRASH_AT: point });
+      try {
+        const id = await begin(home, { name: "killed", cleanup: "always", steps }, ["--workspace", folder, "--model", model]);
+        expect((await served.going.ended).signal).toBe("SIGKILL");
+        served = await serve(home);
+        expect((await served.client.workflows.wait(id, { signal: patience() })).finish).toBe("completed");
+        expect((await served.client.sessions.list()).sessions).toEqual([]);
+      } finally {
+        await down(served, home);
+      }
+    },
+  );
 
   test("wait for a person if there is a conflict, and continue with the choice", long, async () => {
     const home = await newHome("home-conflict");

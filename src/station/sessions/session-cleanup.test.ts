@@ -102,6 +102,22 @@ describe("the next start", () => {
     expect((await station.sessions.history("fix")).at(-1)?.type).toBe("session.removed");
   });
 
+  test("looks at a session that stays only once, until it is used again", async () => {
+    await using station = await createTestStation({ script: fails });
+    await left(station, { cleanup: "on_success", session: { id: "failed" } });
+    let looks = 0;
+    const heads: typeof station.log.heads = (filter) => {
+      looks += 1;
+      return station.log.heads(filter);
+    };
+    const log = { ...station.log, heads };
+    for (let start = 0; start < 3; start += 1) await sweep({ ...station, log });
+    expect(looks).toBe(2);
+    await station.sessions.update("failed", { lastUsedAt: new Date(Date.now() + 1).toISOString() });
+    await sweep({ ...station, log });
+    expect(looks).toBe(4);
+  });
+
   test("leaves sessions alone whose run is open or failed", async () => {
     await using station = await createTestStation({ script: fails });
     const { run } = await station.verbs.runs.start({ task: "later", cleanup: "always", detached: true });

@@ -1,4 +1,4 @@
-import { readdir, rm, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunState } from "../../agent/run-state.ts";
 import type { JobFacts } from "../../contract/durable/durable-job.ts";
@@ -64,9 +64,23 @@ export async function removeOverdueSessions(options: CleanupOptions): Promise<st
     // A damaged record is for its user to see.
     if (session === null && (await sessions.has(id))) continue;
     if (session === null) await forgetRemoved(id, options);
-    else if (await removeIfOver(session, options)) removed.push(id);
+    else if (await removeIfDue(session, options)) removed.push(id);
   }
   return removed;
+}
+
+/**
+ * Like `removeIfOver`, but remembers that a session stays although its run has ended, until it is used again. So those
+ * that failed cost each start only two small reads.
+ */
+async function removeIfDue(session: Session, options: CleanupOptions): Promise<boolean> {
+  const note = noteOf(options.stateDir, session.id);
+  if ((await ifErrno(readFile(note, "utf8"), ABSENT, "")) === session.lastUsedAt) return false;
+  const end = await endOf(session, options);
+  if (end === null) return false;
+  if (goesAt(end, session)) return await removeIfOver(session, options);
+  await writeFile(note, session.lastUsedAt, { mode: 0o600 });
+  return false;
 }
 
 /** Completes the history of a session whose remover died before it could. */
