@@ -9,10 +9,12 @@ import { LOG_FILE } from "./usage.ts";
  * only former ones are removed; a current one is emptied.
  */
 export function createLogStore({ stateDir }: { stateDir: string }): PrunedStore {
+  // The station's own log has a bounded size.
+  const isPruned = (name: string) => LOG_FILE.test(name) && name !== "station.log";
   const isFormer = (name: string) => /\.\d+$/.test(name);
   return {
     async find(isOld) {
-      const names = (await ifErrno(readdir(stateDir), ABSENT, [])).filter((name) => LOG_FILE.test(name));
+      const names = (await ifErrno(readdir(stateDir), ABSENT, [])).filter(isPruned);
       const files = await Promise.all(
         names.map(async (name) => ({ name, stats: await ifErrno(stat(join(stateDir, name)), ABSENT, null) })),
       );
@@ -22,7 +24,7 @@ export function createLogStore({ stateDir }: { stateDir: string }): PrunedStore 
       });
     },
     async remove(name, isOld) {
-      if (!LOG_FILE.test(name)) return false;
+      if (!isPruned(name)) return false;
       const path = join(stateDir, name);
       const stats = await ifErrno(stat(path), ABSENT, null);
       if (stats === null || !isOld(stats.mtime.toISOString())) return false;

@@ -11,6 +11,7 @@ import { ABSENT, ifErrno, ignore } from "../../lib/failures.ts";
 import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { ifUnusable, type SessionStore } from "../../workspace/sessions.ts";
+import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 import { removeFiles } from "./remove-session.ts";
 import { LEAVING_PREFIX } from "./session-folders.ts";
@@ -188,7 +189,7 @@ async function hasNote({ id }: Session, stateDir: string): Promise<boolean> {
 /** Records the end of a run in its session, and removes the session if it goes now. Idempotent. */
 export async function leaveSession(
   { run, session: id, ended }: Pick<RunState, "run" | "session" | "ended">,
-  options: CleanupOptions & { notice?: ((text: string) => void) | undefined },
+  options: CleanupOptions,
 ): Promise<void> {
   if (ended === null) return;
   const { sessions } = options;
@@ -198,5 +199,7 @@ export async function leaveSession(
   const removed = (await sessions.history(id)).findLast(({ type }) => type === "session.removed");
   const files = removed?.type === "session.removed" ? (removed.data.unapplied ?? 0) : 0;
   const lost = files === 0 ? "" : `, with ${files} ${files === 1 ? "file that was" : "files that were"} not applied`;
-  options.notice?.(`removed the session ${id}${lost} (its cleanup is ${session.cleanup})`);
+  const text = `The session ${id} was removed${lost}: its cleanup is ${session.cleanup}.`;
+  const telling = appendUnowned(options.log, run, () => [{ type: "run.noticed", data: { text } }], { alsoEnded: true });
+  await ignore(telling, "the history of the session says it, too");
 }
