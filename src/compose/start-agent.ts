@@ -28,7 +28,7 @@ export interface StartAgentOptions extends ProgramOptions {
   trustAgentFile?: boolean;
   folder: string;
   session?: string;
-  /** When the session goes; see `StartRun.cleanup`. */
+  /** When the session is removed; see `StartRun.cleanup`. */
   cleanup?: SessionCleanup;
   mounts?: readonly FolderMount[];
 }

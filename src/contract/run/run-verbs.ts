@@ -66,8 +66,8 @@ export const StartRun = z.strictObject({
   /** The session to use, and its scope. Absent: a new session for this run. */
   session: z.strictObject({ id: SessionId, scope: z.enum(["session", "workflow"]).default("session") }).optional(),
   /**
-   * When the session goes. Replaces what the agent's file says; an existing session keeps the new value. A new session
-   * whose agent says nothing stays until it is removed.
+   * When the session is removed. Replaces what the agent's file says; an existing session keeps the new value. A new
+   * session whose agent says nothing stays.
    */
   cleanup: SessionCleanup.optional(),
   /**

@@ -40,7 +40,7 @@ export const WorkflowDefined = defineEvent("workflow.defined", 1, concerns("stat
   depth: z.int().nonnegative(),
   /** Replaces the models that its steps name. */
   model: z.string().max(256).nullable(),
-  /** When the workspaces of its steps go, instead of what the definition says. */
+  /** When the workspaces of its steps are removed, instead of what the definition says. */
   cleanup: SessionCleanup.optional(),
   /** If present, this workflow runs no steps itself but starts a separate instance each time. */
   schedule: WorkflowSchedule.optional(),

@@ -17,7 +17,7 @@ export const StartWorkflow = z.strictObject({
   source: WorkspaceSource.optional(),
   /** Replaces the models that its steps name. */
   model: z.string().min(1).max(256).optional(),
-  /** When the workspaces of its steps go. Replaces what the definition says. */
+  /** When the workspaces of its steps are removed. Replaces what the definition says. */
   cleanup: SessionCleanup.optional(),
   /** Starts an instance at these times until cancelled; missed times count as one. */
   schedule: WorkflowSchedule.optional(),
