@@ -37,7 +37,7 @@ const kind = createWorkflowKind({
       return await new Promise<never>(() => {});
     },
   },
-  clean: async () => 0,
+  clean: async () => ({ sandboxes: 0 }),
 });
 await using driver = createDriver({
   log,

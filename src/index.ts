@@ -220,6 +220,11 @@ export interface RunAgentOptions extends CaissonOptions {
   folder?: string;
   /** The session to work in, created if it does not exist. Default: a new session for this run. */
   session?: string;
+  /**
+   * When the session is removed, with changes that were not applied: at the end of this run, or of the last one in a
+   * named session. Default: `never`, or what the agent's file says.
+   */
+  cleanup?: "always" | "on_success" | "never";
   /** Further folders that the agent can see; none of them is guarded. */
   mounts?: readonly FolderMount[];
   runtime?: string | Runtime;

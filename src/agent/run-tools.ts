@@ -7,6 +7,7 @@ import { duringTurn } from "../lib/turns.ts";
 import { isUnresponsive } from "../sandbox/guest/waits.ts";
 import { interruptible } from "../sandbox/interruptible.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { CommitWatch } from "./commit-watch.ts";
 import { askHooks, type HookFunction } from "./hooks.ts";
 import { isLogFailure, type Journal } from "./journal.ts";
 import { permissionFor } from "./permissions.ts";
@@ -31,6 +32,8 @@ export interface RunToolsOptions {
   network: RunNetwork;
   /** Called before a tool that may change files. */
   onWriting: () => void;
+  /** Finds commits in the workspace. Absent: they are not events. */
+  commits?: CommitWatch;
   signal: AbortSignal;
   crashpoint: (name: string) => void;
 }
@@ -45,10 +48,34 @@ type Prepared =
  * approve a call: the answer may take days, and the loop calls again with it.
  */
 export async function runTools(calls: readonly ToolCallState[], options: RunToolsOptions): Promise<void> {
+  const calledTools = await runInOrder(calls, options);
+  if (calledTools.some(({ files }) => files === "any")) await noteCommits(options);
+}
+
+/** Notes the commits of commands. */
+async function noteCommits({ commits, sandbox, journal, network }: RunToolsOptions): Promise<void> {
+  if (commits === undefined) return;
+  const events =
+    (await ignore(
+      sandbox().then((inside) => commits.look(inside)),
+      "the next call deals with the sandbox",
+    )) ?? [];
+  if (events.length > 0) journal.note(events.map((event) => redactCommit(event, network)));
+}
+
+function redactCommit(event: NewRunEvent, network: RunNetwork): NewRunEvent {
+  if (event.type !== "git.committed") return event;
+  return { ...event, data: { ...event.data, subject: network.redact(event.data.subject) } };
+}
+
+/** Resolves with the tools that were called. */
+async function runInOrder(calls: readonly ToolCallState[], options: RunToolsOptions): Promise<Tool[]> {
+  const calledTools: Tool[] = [];
   let group: Extract<Prepared, { kind: "run" }>[] = [];
   const runGroup = async () => {
     const now = group;
     group = [];
+    calledTools.push(...now.map(({ tool }) => tool));
     await Promise.all(now.map((prepared) => runOne(prepared, options)));
   };
   for (const call of calls) {
@@ -62,9 +89,10 @@ export async function runTools(calls: readonly ToolCallState[], options: RunTool
     }
     await runGroup();
     await options.journal.append(prepared.events);
-    if (prepared.kind === "asked") return;
+    if (prepared.kind === "asked") return calledTools;
   }
   await runGroup();
+  return calledTools;
 }
 
 /** If the sandbox dies under a hook, we replace it and run the hooks again: the call itself has not started. */

@@ -15,6 +15,7 @@ import { createLocalSpecs } from "../station/specs/local-specs.ts";
 import type { SpecMerges } from "../station/specs/spec-effects.ts";
 import { specKind } from "../station/specs/spec-kind.ts";
 import { createAgentWork } from "../station/workflows/agent-work.ts";
+import { cleanWorkspaces } from "../station/workflows/clean-workspaces.ts";
 import { createCommandWork } from "../station/workflows/command-work.ts";
 import { createExpressionThread } from "../station/workflows/expression-thread.ts";
 import { createLocalWorkflows, createSubWorkflowWork } from "../station/workflows/local-workflows.ts";
@@ -104,12 +105,18 @@ function openShips(parts: JobParts, specs: Pick<SpecVerbs, "get">) {
 function openWorkflows(parts: JobParts, merges: MergeVerbs) {
   const { local, station } = parts;
   const expressions = createExpressionThread();
+  const commands = createCommandWork({ ...station, inSession: createSessionCommands(local.core) });
   const kind = createWorkflowKind({
     evaluator: expressions.evaluate,
     agent: createAgentWork(station),
     workflow: createSubWorkflowWork(() => jobs, expressions.evaluate),
     merge: createMergeWork({ merges, sessions: station.sessions }),
-    ...createCommandWork({ ...station, inSession: createSessionCommands(local.core) }),
+    command: commands.command,
+    async clean(effect, context) {
+      const sandboxes = await commands.clean(context);
+      const sessions = await cleanWorkspaces(effect, context, { ...local.core, runs: station.runs, merges });
+      return { sandboxes, ...(sessions.length > 0 && { sessions }) };
+    },
   });
   const jobs = createJobs(kind, jobsOptions(parts));
   return {

@@ -6,6 +6,7 @@ import type { Budgets } from "../contract/run/run.ts";
 import type { RunEvent } from "../contract/run/run-event.ts";
 import type { RunView } from "../contract/run/run-verbs.ts";
 import type { FolderMount } from "../contract/sandbox/sandbox-fields.ts";
+import type { SessionCleanup } from "../contract/session/session.ts";
 import { defined } from "../lib/defined.ts";
 import type { LocalStation } from "../station/local-station.ts";
 import { sweepUnfinished } from "../station/sessions/create-session.ts";
@@ -27,6 +28,8 @@ export interface StartAgentOptions extends ProgramOptions {
   trustAgentFile?: boolean;
   folder: string;
   session?: string;
+  /** When the session is removed; see `StartRun.cleanup`. */
+  cleanup?: SessionCleanup;
   mounts?: readonly FolderMount[];
 }
 
@@ -39,7 +42,7 @@ export interface ContinueAgentOptions extends ProgramOptions {
 export async function startAgent(station: LocalStation, options: StartAgentOptions) {
   await sweepUnfinished(station.core);
   const { runs, sessions } = station.verbs;
-  const { model, agent, trustAgentFile, task, session, budgets, signal } = options;
+  const { model, agent, trustAgentFile, task, session, cleanup, budgets, signal } = options;
   const isNew = session === undefined || (await foundOrNull(sessions.get(session))) === null;
   const started = await runs.start(
     {
@@ -47,7 +50,7 @@ export async function startAgent(station: LocalStation, options: StartAgentOptio
       task,
       model: nameOf(model),
       settings: { mounts: [...(options.mounts ?? [])] },
-      ...defined({ trustAgentFile, budgets }),
+      ...defined({ trustAgentFile, budgets, cleanup }),
       ...(session === undefined ? {} : { session: { id: session } }),
       ...(isNew ? { source: { kind: "folder", path: options.folder, hiding: { hide: [], show: [] } } } : {}),
     },

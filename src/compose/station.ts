@@ -178,6 +178,10 @@ function composeMachine(
         const [{ unusedFiles }, { core, uploads }] = await Promise.all([import("./unused-files.ts"), local()]);
         return unusedFiles({ core, uploads, templates });
       },
+      async snapshotUsage(request) {
+        const [{ snapshotUsage }, { core }] = await Promise.all([import("../station/machine/snapshot-usage.ts"), local()]);
+        return snapshotUsage(request, core);
+      },
       hiding: config.workspace,
       defaultRuntime: config.runtime,
       defaultImage: config.image,

@@ -1,9 +1,14 @@
 import { join } from "node:path";
+import type { PrunedThing } from "../contract/machine/machine-verbs.ts";
 import { once } from "../lib/once.ts";
 import type { Runtime } from "../sandbox/runtime.ts";
 import { removeIfStale, staleSubjects } from "../station/inside/remove-stale-artifacts.ts";
-import type { PrunedFiles } from "../station/machine/prune.ts";
-import { sizeOf } from "../station/machine/usage.ts";
+import { createLogStore } from "../station/machine/log-store.ts";
+import { createPackageStore } from "../station/machine/package-store.ts";
+import { createPointStore } from "../station/machine/point-store.ts";
+import type { FileStores, PrunedStore } from "../station/machine/prune.ts";
+import { createShipStore } from "../station/machine/ship-store.ts";
+import { sizeOf } from "../station/machine/size-of.ts";
 import type { StationCore } from "../station/station-core.ts";
 import type { UploadVerbs } from "../verbs/uploads.ts";
 import { removeMirror, unusedMirrors } from "../workspace/git/unused-mirrors.ts";
@@ -15,13 +20,16 @@ interface UnusedFilesOptions {
   templates: Runtime | null;
 }
 
-/** Returns files that can be downloaded or created again, and files left behind by removed things. */
-export function unusedFiles({ core, uploads, templates }: UnusedFilesOptions): PrunedFiles[] {
+/** Returns the stores of files that can be downloaded or created again, and of files left behind by removed things. */
+export function unusedFiles({ core, uploads, templates }: UnusedFilesOptions): FileStores {
   const sizeBelow = async (...path: string[]) => (await sizeOf(join(core.stateDir, ...path))).bytes;
-  return [
-    ...templateFiles(templates, sizeBelow),
-    {
-      kind: "mirror",
+  return {
+    ...templateStores(templates, sizeBelow),
+    points: createPointStore(core),
+    packages: createPackageStore(core),
+    ships: createShipStore(core),
+    logs: createLogStore(core),
+    mirrors: {
       async find(isOld) {
         const old = (await unusedMirrors(core)).filter(({ lastFetchedMs }) => isOld(new Date(lastFetchedMs).toISOString()));
         return await Promise.all(
@@ -33,16 +41,14 @@ export function unusedFiles({ core, uploads, templates }: UnusedFilesOptions): P
       },
       remove: (id) => removeMirror(nameOf(id), core),
     },
-    {
-      kind: "upload",
+    uploads: {
       async find() {
         const expired = (await uploads.list()).filter(({ expiresAt }) => expiresAt !== null && Date.parse(expiresAt) <= Date.now());
         return expired.map(({ id, bytes }) => ({ kind: "upload" as const, id, name: null, bytes, why: "it expired without being used" }));
       },
       remove: (id) => uploads.remove(id).then(() => true),
     },
-    {
-      kind: "artifacts",
+    artifacts: {
       async find() {
         return await Promise.all(
           (await staleSubjects(core)).map(async (subject) => ({
@@ -53,27 +59,37 @@ export function unusedFiles({ core, uploads, templates }: UnusedFilesOptions): P
       },
       remove: (id) => removeIfStale(nameOf(id), core),
     },
-  ];
+  };
 }
 
-function templateFiles(runtime: Runtime | null, sizeBelow: (...path: string[]) => Promise<number>): PrunedFiles[] {
+/** Copies of this machine's system are named after what they are for; see `template-cache.ts`. */
+const SKELETON = /^(?:host|rootless)-/;
+const whyUnused = {
+  image: "no sandbox or snapshot uses it; it can be fetched again",
+  template: "no sandbox or snapshot uses it",
+  skeleton: "no sandbox or snapshot uses this copy of the machine's system",
+} as const satisfies Partial<Record<PrunedThing["kind"], string>>;
+
+function templateStores(
+  runtime: Runtime | null,
+  sizeBelow: (...path: string[]) => Promise<number>,
+): Pick<FileStores, "images" | "templates" | "skeletons"> {
   const images = runtime?.images;
-  if (images === undefined) return [];
-  const unused = once(() => images.unused());
-  const ofKind = (kind: "image" | "template", why: string): PrunedFiles => ({
-    kind,
+  const unused = once(async () => (await images?.unused()) ?? []);
+  const kindOf = ({ kind, name }: { kind: "image" | "template"; name: string }) => (SKELETON.test(name) ? "skeleton" : kind);
+  const ofKind = (kind: keyof typeof whyUnused): PrunedStore => ({
     async find(isOld) {
-      const old = (await unused()).filter((each) => each.kind === kind && isOld(new Date(each.lastUsedMs).toISOString()));
+      const old = (await unused()).filter((each) => kindOf(each) === kind && isOld(new Date(each.lastUsedMs).toISOString()));
       return await Promise.all(
-        old.map(async ({ name }) => ({ kind, id: `templates/${name}`, name: null, bytes: await sizeBelow("templates", name), why })),
+        old.map(async ({ name }) => {
+          const bytes = await sizeBelow("templates", name);
+          return { kind, id: `templates/${name}`, name: null, bytes, why: whyUnused[kind] };
+        }),
       );
     },
-    remove: (id) => images.removeUnused(nameOf(id)),
+    remove: async (id) => (await images?.removeUnused(nameOf(id))) ?? false,
   });
-  return [
-    ofKind("image", "no sandbox or snapshot uses it; it can be fetched again"),
-    ofKind("template", "no sandbox or snapshot uses this copy of the machine's system"),
-  ];
+  return { images: ofKind("image"), templates: ofKind("template"), skeletons: ofKind("skeleton") };
 }
 
 /** A file without an id is identified by its path in the state folder. */

@@ -77,6 +77,7 @@ export function createLocalStation(options: LocalStationOptions): LocalStation {
     ...core,
     ...settings,
     runs,
+    fetching,
     home: core.places.home,
     treeOfUpload: uploads.treeOf,
     checkFetched: options.fetching?.check,

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { reachOfDoctor } from "../contract/api/required-scopes.ts";
 import { AttackVerdict, SignedReport } from "../contract/machine/attack-report.ts";
 import {
+  AskSnapshotUsage,
   AttackSubject,
   ConformanceReport,
   ConformanceResult,
@@ -14,6 +15,7 @@ import {
   PruneMachine,
   type RestoredBackup,
   RuntimeChoice,
+  SnapshotUsages,
   SuiteSubject,
   TaskNeeds,
 } from "../contract/machine/machine-verbs.ts";
@@ -105,9 +107,21 @@ export const machine = {
     summary: "Show the disk usage of the station's state folder.",
   }),
   /**
-   * Removes unused things: kept sandboxes without processes, sessions that have not been used for a while and have no
-   * unapplied changes, ended runs whose session was removed, and unnamed snapshots. Keeps what is used again in the
-   * meantime. Resolves with what was removed, or would be.
+   * Returns the room of each snapshot and each earlier state of a session: what removing it would free, and what it
+   * shares with others. Measured up to a limit. Throws `not_found`.
+   */
+  snapshotUsage: verb({
+    path: "GET /v1/machine/usage/snapshots",
+    takes: AskSnapshotUsage,
+    gives: SnapshotUsages,
+    scope: "admin",
+    owned: "everyone",
+    summary: "Show the disk usage of each snapshot and each earlier state of a session.",
+  }),
+  /**
+   * Removes unused things of these kinds: kept sandboxes without processes, sessions that have not been used for a
+   * while and have no unapplied changes, ended runs whose session was removed, unnamed snapshots, and files that
+   * nothing uses. Keeps what is used again in the meantime. Resolves with what was removed, or would be.
    */
   prune: verb({
     path: "POST /v1/machine/prune",

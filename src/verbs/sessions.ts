@@ -20,6 +20,8 @@ import {
   ListSessions,
   NoteSession,
   ReadSessionFile,
+  RefreshSession,
+  RefreshStep,
   SessionApplies,
   SessionDetails,
   SessionDiff,
@@ -215,6 +217,22 @@ export const sessions = {
     scope: "run",
     owned: "by hand",
     summary: "Create a session from this one's files, in their current state or after a step.",
+  }),
+  /**
+   * Fetches the repository of a git session and checks it out again: progress line by line, then the result. Everything
+   * of the former check out goes. If this is interrupted, the next run checks out first. Throws `conflict` while the
+   * session is in use, or if it has changes, ignored files or own commits and `discard` is not set; `unsupported` for a
+   * session without a repository; `not_found` for an unknown ref; and what the first check out throws.
+   */
+  refresh: verb({
+    path: "POST /v1/sessions/{session}/refresh",
+    takes: RefreshSession,
+    bodyOptional: true,
+    gives: RefreshStep,
+    kind: "items",
+    scope: "run",
+    owned: "session",
+    summary: "Fetch a session's repository and check it out again: progress line by line, then the result.",
   }),
   /** Commits the changes on a new branch of the user's repository. */
   branch: verb({

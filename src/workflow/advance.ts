@@ -186,10 +186,10 @@ function effectOf(turn: Turn, step: StepOf<StepEffect["kind"]>, { path, frame, s
   const { attempt, given: input, deadline, child, done } = state;
   const id = `${turn.facts.id}/${path}#${attempt}`;
   const cancel = frame.isCancelling;
-  const { source, model, root, depth } = turn.state;
+  const { source, model, cleanup, root, depth } = turn.state;
   const scope = step.kind === "agent" && child === null && !cancel ? turn.scopeIn(frame) : null;
   const of = { kind: step.kind, path, attempt, given: input, deadline, child, done, step };
-  const common = { ...of, scope, source, model, root, depth, ...(cancel && { cancel }) };
+  const common = { ...of, scope, source, model, cleanup, root, depth, ...(cancel && { cancel }) };
   // The command has ended; only its workspace remains to be released.
   if (done !== null) return { ...common, id: `${id}:leave`, do: "leave", cancel: false };
   if (step.kind === "command") return { id, do: "command", ...common };

@@ -10,7 +10,7 @@ import { fillIn, UNKNOWN } from "./expression.ts";
 import type { Evaluator, KnownValue, WantedValue } from "./expressions/evaluate.ts";
 import { decideSchedule } from "./schedule.ts";
 import type { Json, WorkflowState } from "./state.ts";
-import { CANCELLED, checkSize, type Frame, type Result, RUNNING, Turn, type WorkflowEffect } from "./turn.ts";
+import { CANCELLED, type CleanEffect, checkSize, type Frame, type Result, RUNNING, Turn, type WorkflowEffect } from "./turn.ts";
 
 /** The maximum for one append, with room for the driver's own events. */
 const EVENTS_MAX = 500;
@@ -18,7 +18,11 @@ const EVENTS_MAX = 500;
 export type WorkflowDecision =
   | { append: readonly NewWorkflowEvent[]; isRetelling?: boolean }
   | { effects: readonly WorkflowEffect[]; waits: { due?: Date; person?: string; signal?: string } }
-  | { end: { finish: JobFinish; text: string | null } };
+  | WorkflowEnd;
+
+interface WorkflowEnd {
+  end: { finish: JobFinish; text: string | null };
+}
 
 interface Look {
   facts: Readonly<JobFacts>;
@@ -68,10 +72,10 @@ function decideWith(state: WorkflowState, look: Look & { known: ReadonlyMap<stri
   const result = runSequence(turn, rootFrame(state, definition, look.facts));
   if (turn.events.length > 0) return { append: turn.events.slice(0, EVENTS_MAX) };
   if (turn.wanted.size > 0) return { wants: turn.wanted };
-  if (result.status !== "running" && state.needsCleaning) {
-    return { effects: [{ id: `${look.facts.id}/clean#${state.started}`, do: "clean" }], waits: {} };
+  if (result.status !== "running") {
+    const end = endOf(state, result, look);
+    return "wants" in end || !state.needsCleaning ? end : { effects: [cleanEffect(state, look.facts, end)], waits: {} };
   }
-  if (result.status !== "running") return endOf(state, result, look);
   const waits = {
     ...(turn.dueMs !== Number.POSITIVE_INFINITY && { due: new Date(turn.dueMs) }),
     ...(turn.persons[0] !== undefined && { person: turn.persons.join("\n").slice(0, 2000) }),
@@ -107,11 +111,15 @@ function deadlineOf(state: WorkflowState, { timeout }: WorkflowDefinition): stri
   return new Date(Date.parse(state.startedAt) + (durationFrom(String(timeout)) ?? 0)).toISOString();
 }
 
+function cleanEffect({ started, cleanup, root }: WorkflowState, { id }: Readonly<JobFacts>, { end }: WorkflowEnd): CleanEffect {
+  return { id: `${id}/clean#${started}`, do: "clean", hasCompleted: end.finish === "completed", cleanup, root };
+}
+
 function endOf(
   state: WorkflowState,
   result: Exclude<Result, { status: "running" }>,
   { facts, known }: { facts: Readonly<JobFacts>; known: ReadonlyMap<string, KnownValue> },
-): { end: { finish: JobFinish; text: string | null } } | Wants {
+): WorkflowEnd | Wants {
   const end = (finish: JobFinish, text: string | null) => ({ end: { finish, text: text?.slice(0, 2000) ?? null } });
   if (state.cancelling.get("") === "timeout") return end("timed_out", "the workflow timed out");
   if (result.status === "cancelled") return end("cancelled", facts.cancelRequested?.text || null);

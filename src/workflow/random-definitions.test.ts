@@ -181,7 +181,7 @@ const kind = createWorkflowKind({
       return { status: "completed", output: { said: step.name } };
     },
   },
-  clean: async () => 0,
+  clean: async () => ({ sandboxes: 0 }),
 });
 
 /** Drives an instance by hand. Work ends in random order, and now and then all state but the log is lost. */

@@ -52,14 +52,17 @@ export function decideSchedule(
 
 /** Returns the events that replace the log on compaction: the definition and the current state. */
 function summedUp(state: WorkflowState & { schedule: ScheduleState }): NewWorkflowEvent[] {
-  const { definition, digest, input, source, root, depth, model, started, steps } = state;
+  const { definition, digest, input, source, root, depth, model, cleanup, started, steps } = state;
   const { cron, overlap, from, queued, passedOver } = state.schedule;
   const step = steps.get(FIRING);
   const last = step === undefined ? null : lastOf(step);
   return [
     {
       type: "workflow.defined",
-      data: { definition: definition as unknown as Json, digest, input, source, root, depth, model, schedule: { cron, overlap } },
+      data: {
+        ...{ definition: definition as unknown as Json, digest, input, source, root, depth, model, schedule: { cron, overlap } },
+        ...(cleanup !== null && { cleanup }),
+      },
     },
     { type: "workflow.summed_up", data: { from, queued, started, passedOver, last } },
   ];
@@ -94,6 +97,7 @@ function effectOf(state: WorkflowState, facts: Readonly<JobFacts>, cancel: boole
     scope: null,
     source: state.source,
     model: state.model,
+    cleanup: state.cleanup,
     root: null,
     depth: OF_SCHEDULE,
     ...(cancel && { cancel }),

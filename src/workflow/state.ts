@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { JobEvent } from "../contract/durable/durable-event.ts";
 import type { EventFor } from "../contract/event/event-family.ts";
 import { type Handlers, handle } from "../contract/event/handlers.ts";
-import type { WorkspaceSource } from "../contract/session/session.ts";
+import type { SessionCleanup, WorkspaceSource } from "../contract/session/session.ts";
 import type { WorkflowDefinition } from "../contract/workflow/workflow.ts";
 import type { OwnWorkflowEvent, StepError, StepStatus, WorkflowSchedule, workflowEvents } from "../contract/workflow/workflow-event.ts";
 
@@ -53,6 +53,8 @@ export interface WorkflowState {
   root: string;
   depth: number;
   model: string | null;
+  /** When the workspaces of its steps go; null if only the agents say. */
+  cleanup: SessionCleanup | null;
   startedAt: string;
   schedule: ScheduleState | null;
   /** Data shared by all steps. */
@@ -67,7 +69,7 @@ export interface WorkflowState {
   signals: { name: string; key: string | null; data: Json; isTaken: boolean }[];
   /** The total number of steps started. */
   started: number;
-  /** Whether a command has run since its sandbox was last removed. */
+  /** Whether a step has run since that may have left a sandbox or a workspace. */
   needsCleaning: boolean;
 }
 
@@ -80,6 +82,7 @@ export function emptyWorkflow(): WorkflowState {
     root: "",
     depth: 0,
     model: null,
+    cleanup: null,
     startedAt: "",
     schedule: null,
     data: {},
@@ -142,10 +145,14 @@ const handlers: Handlers<EventFor<typeof workflowEvents, "state">, WorkflowState
 function applyDefined({ at, data }: EventOf<"workflow.defined">, state: WorkflowState): void {
   const definition = data.definition as unknown as WorkflowDefinition;
   const { digest, input, source, root, depth, model, schedule } = data;
-  Object.assign(state, { definition, digest, input, source, root, depth, model, startedAt: at });
+  const cleanup = data.cleanup ?? definition.cleanup ?? null;
+  Object.assign(state, { definition, digest, input, source, root, depth, model, cleanup, startedAt: at });
   state.data = structuredClone(definition.data ?? {});
   if (schedule !== undefined) state.schedule = { ...schedule, from: at, queued: null, passedOver: 0, events: 0 };
 }
+
+/** Kinds of steps that leave sandboxes or workspaces, here or in workflows within this one. */
+const LEAVING: ReadonlySet<string> = new Set(["command", "agent", "merge", "workflow"]);
 
 function applyStarted(
   { at, data: { path, kind, attempt, given: input, due, deadline } }: EventOf<"workflow.step_started">,
@@ -154,7 +161,7 @@ function applyStarted(
   const rest = { output: null, error: null, retryAt: null, child: null, done: null, answer: null, startedAt: at, endedAt: null };
   state.steps.set(path, { kind, attempt, status: "running", given: input, due, deadline, ...rest });
   state.cancelling.delete(path);
-  if (kind === "command") state.needsCleaning = true;
+  if (LEAVING.has(kind)) state.needsCleaning = true;
   if (state.schedule !== null) Object.assign(state.schedule, { from: (input as { at: string }).at, queued: null });
   state.started += 1;
 }

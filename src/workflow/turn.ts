@@ -1,7 +1,7 @@
 import { Cron } from "croner";
 import type { JobFacts } from "../contract/durable/durable-job.ts";
 import { CaissonError } from "../contract/error/error.ts";
-import type { WorkspaceSource } from "../contract/session/session.ts";
+import type { SessionCleanup, WorkspaceSource } from "../contract/session/session.ts";
 import type { WorkflowDuration, WorkflowStep } from "../contract/workflow/workflow.ts";
 import type { NewWorkflowEvent, StepError, StepStatus } from "../contract/workflow/workflow-event.ts";
 import { durationFrom } from "../lib/quantity.ts";
@@ -35,7 +35,19 @@ export const RUNNING: Result = { status: "running" };
 export const CANCELLED: Result = { status: "cancelled" };
 
 /** External work: for a step, or for cleaning up at the end. */
-export type WorkflowEffect = StepEffect | { id: string; do: "clean"; after?: string; cancel?: boolean };
+export type WorkflowEffect = StepEffect | CleanEffect;
+
+export interface CleanEffect {
+  id: string;
+  do: "clean";
+  after?: string;
+  cancel?: boolean;
+  /** Whether the instance ends as completed. */
+  hasCompleted: boolean;
+  cleanup: SessionCleanup | null;
+  /** The stream of the root workflow, whose end is that of the shared workspace. */
+  root: string;
+}
 
 export interface StepEffect {
   id: string;
@@ -58,6 +70,8 @@ export interface StepEffect {
   scope: Scope | null;
   source: WorkspaceSource | null;
   model: string | null;
+  /** When workspaces go that the step creates; null if only its agent says. */
+  cleanup: SessionCleanup | null;
   /** The root workflow of a child; null if the child is a root itself. */
   root: string | null;
   depth: number;

@@ -3,6 +3,7 @@ import { CaissonError } from "../contract/error/error.ts";
 import { checkValue, keysAt, type Problem, tellProblems } from "../contract/error/plain-problems.ts";
 import {
   type StepKind,
+  type StepOf,
   stepSchemas,
   type WorkflowDefinition,
   WorkflowDefinition as WorkflowSchema,
@@ -23,6 +24,11 @@ const VALUE_DEPTH_MAX = 200;
 const NO_WORKSPACE = {
   text: "are in a workspace that is not stored",
   hint: "Name the workspace that the command works in: workspace: { from: STEP }",
+};
+
+const NOT_ITS_WORKSPACE = {
+  text: "is of a workspace that other steps work in, too",
+  hint: "Set cleanup for the whole workflow, or give the step its own workspace: workspace: own",
 };
 
 export interface DefinitionProblem {
@@ -185,6 +191,7 @@ function problemsWithMeaning(step: WorkflowStep, around: InSteps): Found[] {
   switch (step.kind) {
     case "agent":
       texts.push([["task"], step.task], [["input"], step.input]);
+      found.push(...problemsWithCleanup(step, path));
       break;
     case "command":
       texts.push([["argv"], step.argv], [["env"], step.env], [["cwd"], step.cwd], [["files"], step.files]);
@@ -222,6 +229,11 @@ function problemsWithMeaning(step: WorkflowStep, around: InSteps): Found[] {
     if (expression !== undefined) found.push(...problemsWithExpression(expression, [...path, ...at]));
   for (const [at, value] of texts) if (value !== undefined) found.push(...problemsWithTexts(value, [...path, ...at]));
   return found;
+}
+
+function problemsWithCleanup({ cleanup, workspace }: StepOf<"agent">, path: Path): Found[] {
+  if (cleanup === undefined || workspace === "own" || (typeof workspace === "object" && "fork" in workspace)) return [];
+  return [{ path: [...path, "cleanup"], ...NOT_ITS_WORKSPACE }];
 }
 
 function problemsWithTimer(step: Extract<WorkflowStep, { kind: "timer" }>, path: Path): Found[] {

@@ -44,7 +44,9 @@ export interface SessionStore extends SessionLocks {
   /** Updates some facts of a session. Only its holder may call this. Resolves with all facts. */
   update(
     id: string,
-    facts: Partial<Pick<Session, "lastUsedAt" | "commit" | "preparedAt" | "runtime" | "snapshot" | "uploads" | "forked" | "restoredAt">>,
+    facts: Partial<
+      Pick<Session, "lastUsedAt" | "cleanup" | "source" | "commit" | "preparedAt" | "runtime" | "snapshot" | "uploads" | "forked" | "restoredAt">
+    >,
   ): Promise<Session>;
   /**
    * Adds to the session's history, which outlives the session. With `once`, adds the event only if the history does not

@@ -17,8 +17,8 @@ interface Served {
   client: Client;
 }
 
-async function serve(home: string): Promise<Served> {
-  const going = cli.start(["up", "--port", "0", "--json", "--no-token"], { home });
+async function serve(home: string, env: Record<string, string> = {}): Promise<Served> {
+  const going = cli.start(["up", "--port", "0", "--json", "--no-token"], { home, env });
   await Promise.race([going.output(/"pid"/), once(going.child, "exit")]);
   return { going, client: connect({ url: "http://station", fetch: socketFetch(join(home, "station", "socket")) }) };
 }
@@ -123,6 +123,65 @@ describe("a workflow's workspaces", () => {
       await down(served, home);
     }
   });
+
+  test("go with the workflow if it says so, on success and on failure", long, async () => {
+    const home = await newHome("home-cleanup");
+    const folder = await cli.folder({ "a.txt": "a\n" });
+    const model = await script({ "Change a": "echo left > a.txt", "Change b": "echo b > b.txt", "Go on": "echo more >> a.txt" });
+    const definition = (cleanup: string | null, more: object[] = []) => ({
+      name: "tidy",
+      ...(cleanup !== null && { cleanup }),
+      steps: [
+        agent("first", "Go on"),
+        agent("one", "Change a", { workspace: "own" }),
+        agent("two", "Change b", { workspace: "own", cleanup: "never" }),
+        { name: "together", kind: "merge", of: ["one", "two"], conflicts: "stop" },
+        sh("check", "cat a.txt b.txt", { workspace: { from: "together" } }),
+        agent("fork", "Go on", { workspace: { fork: "together" } }),
+        ...more,
+      ],
+    });
+    const served = await serve(home);
+    const finish = async (...[given, args = []]: [object, string[]?]) => {
+      const id = await begin(home, given, ["--workspace", folder, "--model", model, ...args]);
+      const { finish: how, steps } = await served.client.workflows.wait(id, { signal: patience() });
+      const two = (steps.find(({ path }) => path === "two")?.output as { session: string } | undefined)?.session ?? "none";
+      const { sessions } = await served.client.sessions.list();
+      const kept = sessions.map(({ id }) => id);
+      for (const session of kept) await served.client.sessions.discard(session);
+      return { how, two: kept.includes(two), count: kept.length };
+    };
+    const failing = [{ name: "stop", kind: "fail", text: "not today" }];
+    try {
+      expect(await finish(definition(null))).toEqual({ how: "completed", two: true, count: 5 });
+      expect(await finish(definition("always"))).toEqual({ how: "completed", two: true, count: 1 });
+      expect(await finish(definition("on_success", failing))).toEqual({ how: "failed", two: true, count: 5 });
+      expect(await finish(definition("never", failing), ["--cleanup", "always"])).toEqual({ how: "failed", two: true, count: 1 });
+    } finally {
+      await down(served, home);
+    }
+  });
+
+  test.each(["session.cleanup:before#1", "session.removed:before#1", "workflow.cleaned:before#1"])(
+    "go with the workflow even if the station is killed: %s",
+    long,
+    async (point) => {
+      const home = await newHome(`home-${point.replaceAll(/[^a-z]/g, "-")}`);
+      const folder = await cli.folder({ "a.txt": "a\n" });
+      const model = await script({ "Change a": "echo left > a.txt", "Go on": "echo more >> a.txt" });
+      const steps = [agent("first", "Go on"), agent("one", "Change a", { workspace: "own" })];
+      let served = await serve(home, { CAISSON_CRASH_AT: point });
+      try {
+        const id = await begin(home, { name: "killed", cleanup: "always", steps }, ["--workspace", folder, "--model", model]);
+        expect((await served.going.ended).signal).toBe("SIGKILL");
+        served = await serve(home);
+        expect((await served.client.workflows.wait(id, { signal: patience() })).finish).toBe("completed");
+        expect((await served.client.sessions.list()).sessions).toEqual([]);
+      } finally {
+        await down(served, home);
+      }
+    },
+  );
 
   test("wait for a person if there is a conflict, and continue with the choice", long, async () => {
     const home = await newHome("home-conflict");

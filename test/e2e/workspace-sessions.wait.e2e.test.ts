@@ -25,8 +25,45 @@ describe("sessions", () => {
       );
       const id = /run_[a-z0-9]+/.exec(result.text)?.[0] ?? "";
       expect(existsSync(join(cli.home(), "sessions", id)), `${cleanup}: ${result.text}${result.stderr}`).toBe(stays);
-      if (!stays) expect(result.text).toContain("were removed");
+      if (!stays) expect(result.text).toMatch(/(was|were) removed/);
     }
+  });
+
+  test("go with their run or their last run if --cleanup says so, even after a kill", async ({ skip }) => {
+    const folder = await cli.folder({ a: "1\n" });
+    const turns = [{ calls: [{ tool: "write", arguments: { path: "x", content: "x" } }] }, { say: "Done." }];
+    const model = await cli.script({ turns });
+    const sessions = () => (existsSync(join(cli.home(), "sessions")) ? readdirSync(join(cli.home(), "sessions")).sort() : []);
+    const others = sessions();
+    const run = async (...args: string[]) => {
+      const { text, stderr } = await ok(["run", "do it", "--model", model, "--runtime", "oci", ...args], folder);
+      return text + stderr;
+    };
+    await run("--session", "fix");
+    expect(JSON.parse((await ok(["session", "info", "fix", "--json"], folder)).text)).toMatchObject({ cleanup: "never" });
+    expect(await run("--session", "fix", "--cleanup", "on_success")).toMatch(
+      isThroughStation ? /removed/ : /fix was removed, with 1 file that was not applied/,
+    );
+    expect(await run("--workflow", "release", "--cleanup", "always")).toMatch(/(was|were) removed/);
+    const failing = await cli.script({ turns: [{ fail: { code: "invalid", times: 9 } }] });
+    await cli.run(["run", "do it", "--model", failing, "--runtime", "oci", "--session", "kept", "--cleanup", "on_success"], {
+      cwd: folder,
+    });
+    expect((await ok(["session", "info", "kept"], folder)).text).toContain("until its last run succeeds");
+    await ok(["session", "rm", "kept", "--yes"], folder);
+    expect(sessions()).toEqual(others);
+    skip(isThroughStation, "the station drives the run, and would be killed");
+    for (const point of ["session.cleanup:before#1", "session.removed:before#1", "session.moved:after#1"]) {
+      const killed = await cli.run(["run", "do it", "--model", model, "--runtime", "oci", "--cleanup", "always"], {
+        cwd: folder,
+        env: { CAISSON_CRASH_AT: point },
+      });
+      expect([point, killed.signal]).toEqual([point, "SIGKILL"]);
+      expect(sessions(), point).not.toEqual(others);
+      await ok(["ps", "--all"], folder);
+      expect(sessions(), point).toEqual(others);
+    }
+    expect(cli.sandboxes()).toEqual([]);
   });
 
   test("in use name their user and how to unlock them, and unlock after a kill", async ({ skip }) => {

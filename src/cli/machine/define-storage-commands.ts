@@ -1,3 +1,4 @@
+import { storageKindNames } from "../../contract/machine/storage-kinds.ts";
 import type { OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { jsonOption } from "../options/runtime-options.ts";
@@ -26,15 +27,30 @@ export const storageCommands = defineCommands([
   {
     path: ["prune"],
     summary: "Remove unused sandboxes, sessions, runs, snapshots and files",
-    details:
-      "Removes kept sandboxes without processes, sessions without unapplied changes, runs whose session was removed,\nand unnamed snapshots; and what is left over or can be fetched again: unpacked images, repositories, expired uploads,\nand artifacts of removed runs. It lists them first, and asks you.",
+    details: [
+      "Removes kept sandboxes without processes, sessions without unapplied changes, runs whose session was removed,",
+      "and unnamed snapshots; and what is left over or can be fetched again: unpacked images, copies of the system,",
+      "repositories, packages, expired uploads, artifacts of removed runs, and old logs. Without them, `undo` cannot go",
+      "back, so points of sessions go only if you name the kind. It lists everything first, and asks you.",
+    ].join("\n"),
     options: [
       { name: "older-than", value: "TIME", summary: "Only what was unused for this long, such as 7d (default) or 12h" },
       { name: "dry-run", summary: "List what would be removed, and stop" },
       yes,
       jsonOption,
     ],
-    examples: [["caisson prune --older-than 1d --dry-run", "preview"]],
+    arguments: [
+      {
+        name: "KIND",
+        summary: `only these kinds: ${storageKindNames.join(", ")}`,
+        repeat: true,
+        optional: true,
+      },
+    ],
+    examples: [
+      ["caisson prune --older-than 1d --dry-run", "preview"],
+      ["caisson prune packages points --older-than 30d", "only these kinds"],
+    ],
     load: async () => (await import("./prune.ts")).runPrune,
   },
   {

@@ -1,5 +1,7 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import type { Pruned } from "../../contract/machine/machine-verbs.ts";
+import { type StorageKind, storageKindNames } from "../../contract/machine/storage-kinds.ts";
+import { nearest } from "../../lib/nearest.ts";
 import { showBytes } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -13,7 +15,9 @@ export async function runPrune(context: CliContext, args: ParsedArguments): Prom
   const { machine } = context.station;
   const olderThanMs = parseDays("older-than", args.option("older-than") ?? "7d");
   const isDryRun = args.flag("dry-run");
-  const found = await machine.prune({ olderThanMs, dryRun: true });
+  const kinds = args.positionals.map(parseKind);
+  const request = { olderThanMs, ...(kinds.length > 0 && { kinds }) };
+  const found = await machine.prune({ ...request, dryRun: true });
   const isAsked = !isDryRun && !args.flag("yes") && found.things.length > 0;
   if (isAsked && (args.flag("json") || !canAsk(context))) {
     throw new CaissonError("conflict", `${countOf(found)} would be removed, and there is no terminal to ask on`, {
@@ -26,10 +30,19 @@ export async function runPrune(context: CliContext, args: ParsedArguments): Prom
     return 1;
   }
   // Removes exactly what was shown; anything that became unused since then waits for the next time.
-  const pruned = isDryRun ? found : await machine.prune({ olderThanMs, only: found.things.map(({ id }) => id) });
+  const pruned = isDryRun ? found : await machine.prune({ ...request, only: found.things.map(({ id }) => id) });
   if (args.flag("json")) await context.stdout.printJson(pruned);
   else if (!isDryRun && pruned.things.length > 0) await context.stdout.print(line`Removed ${countOf(pruned)}, ${showBytes(pruned.bytes)}.`);
   return 0;
+}
+
+function parseKind(word: string): StorageKind {
+  const kind = storageKindNames.find((name) => name === word);
+  if (kind !== undefined) return kind;
+  const suggestion = nearest(word, storageKindNames);
+  throw new CaissonError("invalid", `${JSON.stringify(word)} is not a kind that \`prune\` knows`, {
+    hint: suggestion === undefined ? `The kinds are ${storageKindNames.join(", ")}.` : `Did you mean ${suggestion}?`,
+  });
 }
 
 async function show(context: CliContext, { things, bytes }: Pruned): Promise<void> {

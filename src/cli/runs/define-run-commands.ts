@@ -4,6 +4,7 @@ import { defineCommands } from "../define-command.ts";
 import { labelsOption, ownerOption, sinceOption } from "../options/list-options.ts";
 import { isolatingRuntimeOption, jsonOption as json } from "../options/runtime-options.ts";
 import { sandboxOptions } from "../options/sandbox-options.ts";
+import { cleanupOption } from "../options/workspace-options.ts";
 import { force, sessionCommands, yes } from "../sessions/define-session-commands.ts";
 import { boundOptions } from "./run-bounds.ts";
 
@@ -69,6 +70,7 @@ export const runOptions: readonly OptionDefinition[] = [
     completes: ["session"],
   },
   { name: "workflow", value: "NAME", summary: "Work in this workflow's shared workspace" },
+  cleanupOption("run, or of the last run in a named session"),
   isolatingRuntimeOption,
   ...sandboxOptions,
   { name: "max-cost", value: "USD", summary: "Pause and ask at this cost" },

@@ -9,6 +9,7 @@ import { checkOptions } from "../options/option-names.ts";
 import { inputsFrom, parseChoice, parseCount, parseDuration, parseNumber } from "../options/option-values.ts";
 import { pairs } from "../options/parse-pairs.ts";
 import { sandboxSettingsFrom, startSettingsFrom } from "../options/parse-sandbox-options.ts";
+import { cleanupFrom } from "../options/workspace-options.ts";
 import { sourceFrom } from "../options/workspace-source.ts";
 import { atStep } from "../sessions/step-of-run.ts";
 import { line } from "../terminal/line.ts";
@@ -84,6 +85,7 @@ export async function newRunRequest(
       record: fileFrom("record"),
       replay: fileFrom("replay"),
       session,
+      cleanup: cleanupFrom(args),
       from,
       source: from === undefined ? await sourceOfNew(context, args, session?.id) : undefined,
     }),

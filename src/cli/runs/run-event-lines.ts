@@ -125,6 +125,10 @@ export const runEventLines: Handlers<TerminalEvent, RunViewState, Line[]> = {
   },
   "context.compacted": ({ data }) => [dim(`conversation shortened: ${data.tokensBefore} → ${data.tokensAfter} tokens`)],
   "loop.noticed": ({ data }) => linesWithMark(line`${bad("!")} `, data.text, dim(`(${data.action})`)),
+  "git.committed": ({ data: { sha, subject, branch } }) => [
+    line`${good("●")} commit ${sha.slice(0, 12)} ${dim(branch === null ? "(no branch)" : `on ${branch}`)}: ${subject}`,
+  ],
+  "run.drive_failed": ({ data: { code, text } }) => linesWithMark(line`${bad("✗")} ${bold("driver failed")} `, text, dim(code)),
   "mcp.connected": ({ data: { server, tools, durationMs } }) => [
     dim(`MCP server ${server}: ${tools.length} ${tools.length === 1 ? "tool" : "tools"}, ready after ${showDuration(durationMs)}`),
   ],

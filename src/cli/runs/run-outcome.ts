@@ -17,7 +17,9 @@ export async function printOutcome(
 ): Promise<void> {
   const session = await foundOrNull(sessions.get(run.session));
   if (session === null) {
-    await context.stdout.print(line`Its session and files were removed, as the agent file requests.`);
+    await context.stdout.print(
+      line`${(await lastNotice(context, run)) ?? "Its session and files were removed, as its cleanup policy says."}`,
+    );
     return;
   }
   const { files, leftOut, ignored } = await sessions.diff(session.id, { signal });
@@ -52,6 +54,13 @@ export async function printOutcome(
     line``,
     ...nextSteps(next, folder ? "Your folder is unchanged. Next:" : "Next:"),
   ]);
+}
+
+/** Returns what the run log says about the time after the run's end, or null. */
+async function lastNotice({ station }: CliContext, { run, seq }: RunView): Promise<string | null> {
+  let text: string | null = null;
+  for await (const event of station.runs.events(run, { fromSeq: seq })) if (event.type === "run.noticed") text = event.data.text;
+  return text;
 }
 
 function nextSteps(steps: readonly (readonly string[])[], heading = "Next:"): Line[] {

@@ -169,6 +169,22 @@ export const sandboxCommands = [
       load: async () => (await verbs()).listSnapshots,
     },
     {
+      path: ["snapshot", "du"],
+      summary: "Show the disk usage of snapshots and of earlier states of sessions",
+      details: "OWN is what removing it would free; SHARED is what others need as well.",
+      options: [jsonOption],
+      arguments: [
+        {
+          name: "SNAPSHOT",
+          summary: "a snapshot or a session, by id or name (default: all)",
+          completes: ["snapshot", "session"],
+          optional: true,
+        },
+      ],
+      examples: ["caisson snapshot du"],
+      load: async () => (await import("../machine/df.ts")).runSnapshotDu,
+    },
+    {
       path: ["snapshot", "rm"],
       summary: "Remove snapshots",
       arguments: [

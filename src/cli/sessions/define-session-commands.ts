@@ -37,6 +37,23 @@ export const sessionCommands = defineCommands([
     load: async () => (await import("./session-commands.ts")).fork,
   },
   {
+    path: ["session", "refresh"],
+    summary: "Fetch a session's repository and check it out again",
+    details:
+      "The session continues at the new tip of its branch. It is refused while the session has changes, ignored files or\nown commits; --discard removes them. Files in the home folder stay. A session on a folder needs no refresh.",
+    options: [
+      { name: "ref", value: "REF", summary: "Branch, tag or commit to follow from now on" },
+      { name: "discard", summary: "Remove the session's own changes and commits" },
+      json,
+    ],
+    arguments: [{ ...sessionArgument, summary: "a run or a session, by id or name" }],
+    examples: [
+      "caisson session refresh fix-parser",
+      ["caisson session refresh fix-parser --ref v2 --discard", "another version, without the work so far"],
+    ],
+    load: async () => (await import("./session-commands.ts")).refresh,
+  },
+  {
     path: ["session", "rm"],
     summary: "Remove a session and its files",
     options: [force, yes, json],

@@ -6,7 +6,7 @@ import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { parseDays } from "../options/option-values.ts";
 import { ownedSince } from "../options/parse-list-filter.ts";
-import { removeNamed } from "../print-result.ts";
+import { printResult, removeNamed } from "../print-result.ts";
 import { runNamed } from "../runs/run-named.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
@@ -64,6 +64,22 @@ export async function fork(context: CliContext, args: ParsedArguments): Promise<
   const { name: word, at } = atStep(args.positionals[0] ?? "");
   const session = await context.station.sessions.fork(word, defined({ name: args.option("name"), at }));
   await (args.flag("json") ? context.stdout.printJson(session) : context.stdout.print(line`${session.name ?? session.id}`));
+  return 0;
+}
+
+/** `caisson session refresh SESSION` */
+export async function refresh(context: CliContext, args: ParsedArguments): Promise<number> {
+  const request = { discard: args.flag("discard"), ...defined({ ref: args.option("ref") }) };
+  for await (const step of context.station.sessions.refresh(args.positionals[0] ?? "", request)) {
+    if ("progress" in step) {
+      await context.stderr.print(line`caisson: ${step.progress}`);
+      continue;
+    }
+    const { session, before, commit } = step.refreshed;
+    const text =
+      before === commit ? line`${session} is already at ${commit.slice(0, 12)}.` : line`${session} is now at ${commit.slice(0, 12)}.`;
+    await printResult(context, args, { json: step.refreshed, text });
+  }
   return 0;
 }
 

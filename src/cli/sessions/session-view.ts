@@ -21,7 +21,7 @@ export function sessionLines(
     ["not applied", filesText(about.unapplied)],
     ["lock", lockText(session.lock)],
     ["belongs to", scope === "run" ? "one run" : `a ${scope}`],
-    ["kept", cleanup === "never" ? "until you remove it" : cleanup === "always" ? "until its run ends" : "until its run is done"],
+    ["kept", keptText(cleanup, ends[scope])],
     ["created", ago(session.createdAt)],
     ["last used", ago(session.lastUsedAt)],
   ];
@@ -49,6 +49,13 @@ export function sourceText(source: SessionView["source"]): string {
   return source.kind === "git" ? source.url : "empty";
 }
 
+const ends: Readonly<Record<SessionView["scope"], string>> = { run: "its run", session: "its last run", workflow: "its workflow" };
+
+function keptText(cleanup: SessionView["cleanup"], whose: string): string {
+  if (cleanup === "never") return "until you remove it";
+  return cleanup === "always" ? `until ${whose} ends` : `until ${whose} succeeds`;
+}
+
 const ago = (at: string): string => `${showDuration(Date.now() - Date.parse(at))} ago`;
 
 function filesText(unapplied: Unapplied | null): string {
@@ -59,6 +66,10 @@ function filesText(unapplied: Unapplied | null): string {
 const eventTexts: Handlers<EventFor<typeof sessionEvents, "terminal">, void, string> = {
   "session.created": ({ data }) => `created on ${sourceText(data.source)}`,
   "session.prepared": ({ data }) => `checked out ${data.commit.slice(0, 12)}`,
+  "session.refreshed": ({ data: { before, commit, files, commits } }) => {
+    const lost = files + commits === 0 ? "" : `, discarding ${files} changed files and ${commits} commits`;
+    return `refreshed from ${before?.slice(0, 12) ?? "nothing"} to ${commit.slice(0, 12)}${lost}`;
+  },
   "session.run_started": ({ data }) => `${data.run} started`,
   "session.run_ended": ({ data }) => `${data.run} ended: ${data.reason}`,
   "session.applied": ({ data: { paths, count, folder } }) => {
@@ -71,5 +82,7 @@ const eventTexts: Handlers<EventFor<typeof sessionEvents, "terminal">, void, str
     `started with the files of ${from}${at === null ? "" : `, as they were after step ${at.step} of ${at.run}`}`,
   "session.merged": ({ data }) => `merged the changes of ${data.sessions.join(", ")} (${data.merge})`,
   "session.unlocked": ({ data }) => `removed the lock of ${data.run}${data.forced ? " by force" : ""}`,
-  "session.removed": ({ data }) => `removed (${data.why})`,
+  "session.cleanup_changed": ({ data }) => `from now on kept ${keptText(data.cleanup, "its last run")}`,
+  "session.removed": ({ data: { why, unapplied = 0 } }) =>
+    `removed (${why}${unapplied === 0 ? "" : `, with ${unapplied} unapplied ${unapplied === 1 ? "file" : "files"}`})`,
 };

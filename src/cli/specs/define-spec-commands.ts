@@ -20,6 +20,7 @@ const notOfSpecs = new Set([
     "label",
     "session",
     "workflow",
+    "cleanup",
     "record",
     "replay",
     "priority",

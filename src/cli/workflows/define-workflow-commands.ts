@@ -2,6 +2,7 @@ import type { ArgumentDefinition, OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { jobCommands, reasonOption } from "../durable/define-job-commands.ts";
 import { jsonOption as json } from "../options/runtime-options.ts";
+import { cleanupOption } from "../options/workspace-options.ts";
 
 const file: ArgumentDefinition = { name: "FILE", summary: "a workflow's definition, in YAML or JSON", completes: ["file"] };
 const workflow: ArgumentDefinition = { name: "WORKFLOW", summary: "an instance's id or id prefix; see `caisson workflow ls`" };
@@ -52,6 +53,7 @@ export const workflowCommands = defineCommands([
       { name: "input", short: "i", value: "NAME=VALUE", summary: "Set an input; the value is JSON, or else text", repeat: true },
       { name: "workspace", value: "FOLDER", summary: "Start the steps' workspaces with this folder, copy-on-write (default: empty)" },
       { name: "model", value: "MODEL", summary: "Use this model instead of those that the steps name" },
+      cleanupOption("workflow"),
       { name: "cron", value: "TIMES", summary: "Start an instance at these times (UTC) until cancelled; missed times count as one" },
       { name: "overlap", value: "skip|queue", summary: "If the last instance is still running at a start time: skip (default) or queue" },
       { name: "detach", short: "d", summary: "Leave it to the station, and print the instance's id" },

@@ -7,6 +7,7 @@ import { defined } from "../../lib/defined.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import type { JobKind } from "../durable/job-commands.ts";
+import { cleanupFrom } from "../options/workspace-options.ts";
 import { printResult } from "../print-result.ts";
 import { line } from "../terminal/line.ts";
 import { jsonOrText, readWorkflowFile, workflowInputs } from "./workflow-file.ts";
@@ -43,7 +44,7 @@ export async function runWorkflow(context: CliContext, args: ParsedArguments): P
   const view = await context.station.workflows.start({
     definition: (await readWorkflowFile(file, context)) as never,
     input: workflowInputs(args) as never,
-    ...defined({ model: args.option("model") }),
+    ...defined({ model: args.option("model"), cleanup: cleanupFrom(args) }),
     ...(cron !== undefined && { schedule: { cron, ...defined({ overlap: overlap as "skip" | "queue" | undefined }) } }),
     ...(workspace !== undefined && { source: { kind: "folder" as const, path: resolve(context.cwd, workspace) } }),
   });

@@ -13,7 +13,7 @@ export const eventLine = (event: WorkflowEvent): Line | null => handle(lines, ev
 
 type SharedEvent = Extract<WorkflowEvent, { type: "driven.paused" | "driven.cancel_requested" }>;
 
-const lines: Handlers<EventFor<typeof workflowEvents, "terminal"> | SharedEvent, void, Line> = {
+const lines: Handlers<EventFor<typeof workflowEvents, "terminal"> | SharedEvent, void, Line | null> = {
   "workflow.step_started": ({ data: { path, kind, attempt } }) =>
     line`${dim("▸")} ${path} ${dim(`(${kind}${attempt > 1 ? `, attempt ${attempt}` : ""})`)}`,
   "workflow.child_started": ({ data: { path, child } }) => line`  ${dim(`${path} is ${child.replace(/^[a-z]+\//, "")}`)}`,
@@ -22,6 +22,10 @@ const lines: Handlers<EventFor<typeof workflowEvents, "terminal"> | SharedEvent,
     const again = retryAt === null ? "" : "; trying again";
     return line`${status === "skipped" ? dim("–") : bad("✗")} ${path} ${dim(status)}${error === null ? "" : `: ${error.text}`}${again}`;
   },
+  "workflow.cleaned": ({ data: { sessions = [] } }) =>
+    sessions.length === 0
+      ? null
+      : line`  ${dim(`removed the ${sessions.length === 1 ? "workspace" : "workspaces"} ${sessions.join(", ")}`)}`,
   "workflow.passed_over": ({ data: { due, queued } }) =>
     line`${dim("–")} ${due} ${dim(queued ? "waits for the previous instance" : "skipped")}`,
   "driven.paused": ({ data }) => line`${bold("paused")} by ${data.by}`,

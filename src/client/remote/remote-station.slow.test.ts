@@ -71,6 +71,9 @@ const tests: VerbTests<"sessions" | "agents" | "machine" | "tokens" | "audit" | 
       expect(await reached.sessions.fork(run, { name: "another" })).toMatchObject({ id: "another", forked: { from: run } });
       await expect(reached.sessions.fork(run, { name: "another" })).rejects.toMatchObject({ code: "exists" });
     },
+    async refresh(reached) {
+      await expect(all(reached.sessions.refresh(await endedRun()))).rejects.toMatchObject({ code: "unsupported" });
+    },
     async branch(reached) {
       await expect(reached.sessions.branch("no-such")).rejects.toMatchObject({ code: "not_found" });
     },
@@ -136,6 +139,10 @@ const tests: VerbTests<"sessions" | "agents" | "machine" | "tokens" | "audit" | 
     },
     async usage(reached) {
       expect(await reached.machine.usage()).toMatchObject({ stateDir: expect.any(String) });
+    },
+    async snapshotUsage(reached) {
+      expect(await reached.machine.snapshotUsage()).toEqual({ usages: [], bytes: 0, isMinimum: false });
+      await expect(reached.machine.snapshotUsage({ of: "no-such" })).rejects.toMatchObject({ code: "not_found" });
     },
     async prune(reached) {
       await endedRun();

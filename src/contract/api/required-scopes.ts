@@ -102,6 +102,7 @@ const run: ReachOfFields<StartRun> = {
   record: () => ["a file for a model's answers"],
   replay: () => ["a file for a model's answers"],
   session: staysInside,
+  cleanup: staysInside,
   // The owner is checked when the session is resolved.
   from: staysInside,
   source: ofSource,
@@ -119,6 +120,7 @@ const workflow: ReachOfFields<StartWorkflow> = {
   input: staysInside,
   source: ofSource,
   model: ofModel,
+  cleanup: staysInside,
   schedule: staysInside,
 };
 

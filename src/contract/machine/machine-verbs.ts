@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { Capabilities } from "../sandbox/sandbox.ts";
 
+import { storageKindNames } from "./storage-kinds.ts";
+
 /** Arguments and answers of the station's verbs for the machine it runs on. */
 
 export const RuntimeReport = z.object({
@@ -129,10 +131,7 @@ export type ConformanceReport = z.infer<typeof ConformanceReport>;
 
 /** The disk usage of one part of the state folder. `count` only counts things that have ids. */
 export const DiskUsage = z.object({
-  kind: z.enum([
-    ...["sandboxes", "snapshots", "sessions", "log", "images", "templates", "mirrors", "packages"],
-    ...["uploads", "artifacts", "ships", "other"],
-  ] as const),
+  kind: z.enum([...storageKindNames, "other"]),
   count: z.int().nonnegative(),
   bytes: z.number().nonnegative(),
 });
@@ -147,6 +146,39 @@ export const MachineUsage = z.object({
   isMinimum: z.boolean(),
 });
 export type MachineUsage = z.infer<typeof MachineUsage>;
+
+export const AskSnapshotUsage = z.strictObject({
+  /** Only this snapshot, or the points of this session, by id or name. */
+  of: z.string().min(1).max(256).optional(),
+});
+export type AskSnapshotUsage = z.input<typeof AskSnapshotUsage>;
+
+/** The room that a snapshot, or an earlier state of a session, takes. */
+export const SnapshotUsage = z.object({
+  kind: z.enum(["snapshot", "point"]),
+  /** A snapshot's id, or the name of a point within its session. */
+  id: z.string(),
+  name: z.string().nullable(),
+  /** For a point: its session, and the run whose turn began there. */
+  session: z.string().nullable(),
+  run: z.string().nullable(),
+  createdAt: z.iso.datetime().nullable(),
+  /** What removing it would free. */
+  ownBytes: z.number().nonnegative(),
+  /** What it also needs, and others as well. */
+  sharedBytes: z.number().nonnegative(),
+});
+export type SnapshotUsage = z.infer<typeof SnapshotUsage>;
+
+export const SnapshotUsages = z.object({
+  /** Snapshots, oldest first, then points by session. */
+  usages: z.array(SnapshotUsage),
+  /** What all of them take together. */
+  bytes: z.number().nonnegative(),
+  /** Whether measuring stopped early, so that there is more. */
+  isMinimum: z.boolean(),
+});
+export type SnapshotUsages = z.infer<typeof SnapshotUsages>;
 
 /** The machine's resources and their usage, and the station's share of it. */
 export const MachineStats = z.object({
@@ -177,6 +209,8 @@ export type MachineStats = z.infer<typeof MachineStats>;
 export const PruneMachine = z.strictObject({
   /** Only things that were unused for this long. Expired uploads and artifacts of removed things always count. */
   olderThanMs: z.number().nonnegative(),
+  /** Only these kinds. Absent: all but `points`, which people may still want. */
+  kinds: z.array(z.enum(storageKindNames)).max(100).optional(),
   /** Only reports what would be removed. */
   dryRun: z.boolean().default(false),
   /** Only these items: the ones that the user agreed to. */
@@ -188,7 +222,10 @@ export const NamedThing = z.object({ kind: z.enum(["sandbox", "run", "session", 
 export type NamedThing = z.infer<typeof NamedThing>;
 
 export const PrunedThing = z.object({
-  kind: z.enum([...NamedThing.shape.kind.options, "image", "template", "mirror", "upload", "artifacts"]),
+  kind: z.enum([
+    ...NamedThing.shape.kind.options,
+    ...["image", "template", "skeleton", "mirror", "upload", "artifacts", "points", "packages", "ship", "log"],
+  ] as const),
   /** Of files without an id: their place in the state folder. */
   id: z.string(),
   name: z.string().nullable(),

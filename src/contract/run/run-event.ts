@@ -94,6 +94,18 @@ export const RunPaused = defineEvent("run.paused", 1, concerns("facts", "termina
   ...worked,
 });
 export const RunContinued = defineEvent("run.continued", 1, concerns("facts", "terminal", "console", "guardian"), { by: z.string() });
+/** Maximum length of a failure's text; the producer truncates longer ones. */
+export const FAILURE_CHARACTERS_MAX = 2000;
+/**
+ * The process that drives the run could not go on, for example because its disk is full. The run itself did not fail:
+ * it stays as it is for its next driver. Also after its end, if its files or sandbox could not be dealt with.
+ */
+export const RunDriveFailed = defineEvent("run.drive_failed", 1, concerns("terminal", "console"), {
+  code: z.string().max(64),
+  text: z.string().max(FAILURE_CHARACTERS_MAX),
+  /** Whether trying again may help. */
+  retryable: z.boolean(),
+});
 export const RunStopRequested = defineEvent("run.stop_requested", 1, concerns("facts", "terminal", "console"), { by: z.string() });
 export const RunEnded = defineEvent("run.ended", 1, concerns("state", "facts", "terminal", "console", "guardian", "spans", "metrics"), {
   reason: FinishReason,
@@ -259,6 +271,17 @@ export const McpConnected = defineEvent("mcp.connected", 1, concerns("terminal",
   tools: z.array(z.string().max(MCP_NAME_CHARACTERS_MAX)).max(MCP_TOOLS_MAX),
   durationMs: z.number().nonnegative(),
 });
+/** Maximum length of a commit's subject and of a branch's name; the producer truncates longer ones. */
+export const COMMIT_SUBJECT_CHARACTERS_MAX = 200;
+/** A command created a commit in the workspace's repository. Text and shas are what the repository inside says. */
+export const GitCommitted = defineEvent("git.committed", 1, concerns("terminal", "console"), {
+  sha: z.string().regex(/^[0-9a-f]{40,64}$/),
+  subject: z.string().max(COMMIT_SUBJECT_CHARACTERS_MAX),
+  /** Null: HEAD was on no branch. */
+  branch: z.string().max(COMMIT_SUBJECT_CHARACTERS_MAX).nullable(),
+  /** More than one: it is a merge. None: it is the first. */
+  parents: z.int().nonnegative(),
+});
 export const TodoChanged = defineEvent("todo.changed", 1, concerns("state", "console", "guardian"), { call: CallId, todo: TodoList });
 
 const all = [
@@ -271,6 +294,7 @@ const all = [
   RunSandboxed,
   RunPaused,
   RunContinued,
+  RunDriveFailed,
   RunStopRequested,
   RunEnded,
   RunReopened,
@@ -291,6 +315,7 @@ const all = [
   ContextCompacted,
   LoopNoticed,
   McpConnected,
+  GitCommitted,
   TodoChanged,
   ...networkEvents.definitions,
   ...healthEvents.definitions,

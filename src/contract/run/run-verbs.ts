@@ -9,7 +9,7 @@ import { created, LabelsAsked, owned } from "../label/list-filter.ts";
 import { Usage } from "../model/usage.ts";
 import { FinishReason } from "../outcome.ts";
 import { MOUNTS_MAX, settingsShape, UploadedMount } from "../sandbox/sandbox-fields.ts";
-import { WorkspaceSource } from "../session/session.ts";
+import { SessionCleanup, WorkspaceSource } from "../session/session.ts";
 import { Step } from "../session/session-verbs.ts";
 import { Owner } from "../token/owner.ts";
 import { FolderOrigin, MachineId } from "../upload/upload.ts";
@@ -65,6 +65,11 @@ export const StartRun = z.strictObject({
   replay: PathText.optional(),
   /** The session to use, and its scope. Absent: a new session for this run. */
   session: z.strictObject({ id: SessionId, scope: z.enum(["session", "workflow"]).default("session") }).optional(),
+  /**
+   * When the session is removed. Replaces what the agent's file says; an existing session keeps the new value. A new
+   * session whose agent says nothing stays.
+   */
+  cleanup: SessionCleanup.optional(),
   /**
    * Instead of a source: a new session begins with the files of this session or run, either current or after a step.
    */

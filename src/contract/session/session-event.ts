@@ -15,6 +15,14 @@ export const SessionCreated = defineEvent("session.created", 1, concerns("termin
 });
 /** A git workspace was checked out at this commit. */
 export const SessionPrepared = defineEvent("session.prepared", 1, concerns("terminal"), { commit: z.string() });
+/** A git workspace was fetched and checked out again, at another commit. */
+export const SessionRefreshed = defineEvent("session.refreshed", 1, concerns("terminal"), {
+  before: z.string().max(64).nullable(),
+  commit: z.string().max(64),
+  /** Changed files and own commits that were discarded. */
+  files: z.int().nonnegative(),
+  commits: z.int().nonnegative(),
+});
 export const SessionRunStarted = defineEvent("session.run_started", 1, concerns("terminal"), { run: RunId });
 export const SessionRunEnded = defineEvent("session.run_ended", 1, concerns("terminal"), { run: RunId, reason: FinishReason });
 /** Changes were applied to one of the user's folders. `paths` may be truncated; `count` is complete. */
@@ -49,13 +57,18 @@ export const SessionMerged = defineEvent("session.merged", 1, concerns("terminal
 });
 /** The lock was taken from its holder. */
 export const SessionUnlocked = defineEvent("session.unlocked", 1, concerns("terminal"), { run: z.string(), forced: z.boolean() });
+/** A run was started in it that changes when the session goes. */
+export const SessionCleanupChanged = defineEvent("session.cleanup_changed", 1, concerns("terminal"), { cleanup: SessionCleanup });
 export const SessionRemoved = defineEvent("session.removed", 1, concerns("terminal"), {
   why: z.enum(["discarded", "removed", "aged", "cleanup"]),
+  /** For `cleanup`: how many files went that were not applied; absent if that was not known. */
+  unapplied: z.int().nonnegative().optional(),
 });
 
 const all = [
   SessionCreated,
   SessionPrepared,
+  SessionRefreshed,
   SessionRunStarted,
   SessionRunEnded,
   SessionApplied,
@@ -64,6 +77,7 @@ const all = [
   SessionForked,
   SessionMerged,
   SessionUnlocked,
+  SessionCleanupChanged,
   SessionRemoved,
 ] as const;
 export const SessionEvent = z.discriminatedUnion("type", all);

@@ -253,6 +253,29 @@ export const BranchedSession = z.object({
 });
 export type BranchedSession = z.infer<typeof BranchedSession>;
 
+export const RefreshSession = z.strictObject({
+  /** A branch, tag or commit, which the session follows from then on. Absent: as it began. */
+  ref: z.string().min(1).max(255).optional(),
+  /** Also removes changes, ignored files and commits that only the session has. */
+  discard: z.boolean().default(false),
+});
+export type RefreshSession = z.input<typeof RefreshSession>;
+
+export const RefreshedSession = z.object({
+  session: SessionId,
+  /** The commit at which its workspace was before; null if it was not checked out. */
+  before: z.string().nullable(),
+  /** The same as before if there was nothing new. */
+  commit: z.string(),
+  /** How many changed files, and own commits, were discarded. */
+  files: z.int().nonnegative(),
+  commits: z.int().nonnegative(),
+});
+export type RefreshedSession = z.infer<typeof RefreshedSession>;
+
+export const RefreshStep = z.union([z.object({ progress: z.string() }), z.object({ refreshed: RefreshedSession })]);
+export type RefreshStep = z.infer<typeof RefreshStep>;
+
 export const DiscardSession = z.strictObject({
   /** Also discard a session that is in use, or whose record is damaged. */
   force: z.boolean().default(false),

@@ -36,6 +36,7 @@ export type WorkspaceSource = z.infer<typeof WorkspaceSource>;
 
 export const SessionScope = z.enum(["run", "session", "workflow"]);
 export const SessionCleanup = z.enum(["always", "on_success", "never"]);
+export type SessionCleanup = z.infer<typeof SessionCleanup>;
 
 /** The persistent context that has a workspace, its lock and its history. */
 export const Session = z.object({

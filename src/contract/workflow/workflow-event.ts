@@ -2,8 +2,9 @@ import { z } from "zod";
 import { type JobEvent, jobFamily } from "../durable/durable-event.ts";
 import { concerns, defineEvent } from "../event/define-event.ts";
 import type { NewEventOf } from "../event/event-family.ts";
+import { SessionId } from "../ids.ts";
 import { JsonValue } from "../json-value.ts";
-import { WorkspaceSource } from "../session/session.ts";
+import { SessionCleanup, WorkspaceSource } from "../session/session.ts";
 
 /** The events of a workflow instance, in the stream `workflow/<id>`, in addition to those of all durable jobs. */
 
@@ -39,6 +40,8 @@ export const WorkflowDefined = defineEvent("workflow.defined", 1, concerns("stat
   depth: z.int().nonnegative(),
   /** Replaces the models that its steps name. */
   model: z.string().max(256).nullable(),
+  /** When the workspaces of its steps are removed, instead of what the definition says. */
+  cleanup: SessionCleanup.optional(),
   /** If present, this workflow runs no steps itself but starts a separate instance each time. */
   schedule: WorkflowSchedule.optional(),
 });
@@ -131,8 +134,14 @@ export const WorkflowAnswered = defineEvent("workflow.answered", 1, concerns("st
 /** Failed steps are retried. */
 export const WorkflowRetried = defineEvent("workflow.retried", 1, concerns("state"), { by: z.string().max(200) });
 
-/** The sandbox that the commands left behind was removed. */
-export const WorkflowCleaned = defineEvent("workflow.cleaned", 1, concerns("state"), { sandboxes: z.int().nonnegative() });
+/** Workspaces that an event names; the rest are in the histories of the sessions. */
+export const CLEANED_SESSIONS_MAX = 1000;
+/** The sandbox that the commands left behind was removed, and the workspaces that go with the workflow. */
+export const WorkflowCleaned = defineEvent("workflow.cleaned", 1, concerns("state", "terminal"), {
+  sandboxes: z.int().nonnegative(),
+  /** Absent: no workspace was removed. */
+  sessions: z.array(SessionId).max(CLEANED_SESSIONS_MAX).optional(),
+});
 
 const own = [
   WorkflowDefined,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { recordOf } from "../bounded.ts";
 import { JobView } from "../durable/durable-job.ts";
 import { JsonValue } from "../json-value.ts";
-import { WorkspaceSource } from "../session/session.ts";
+import { SessionCleanup, WorkspaceSource } from "../session/session.ts";
 import { StepError, StepStatus, WorkflowSchedule } from "./workflow-event.ts";
 
 /** Arguments and answers of the station's verbs for workflows. */
@@ -17,6 +17,8 @@ export const StartWorkflow = z.strictObject({
   source: WorkspaceSource.optional(),
   /** Replaces the models that its steps name. */
   model: z.string().min(1).max(256).optional(),
+  /** When the workspaces of its steps are removed. Replaces what the definition says. */
+  cleanup: SessionCleanup.optional(),
   /** Starts an instance at these times until cancelled; missed times count as one. */
   schedule: WorkflowSchedule.optional(),
 });

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { JsonValue } from "../json-value.ts";
 import { ConflictPolicy } from "../merge/merge-event.ts";
 import { MERGED_SESSIONS_MAX } from "../merge/merge-verbs.ts";
+import { SessionCleanup } from "../session/session.ts";
 import { ValueSchema } from "./value-schema.ts";
 
 /**
@@ -70,6 +71,11 @@ const AgentStep = z.strictObject({
    * step. `fork`: a copy of that, which several steps can start from. Default `shared`.
    */
   workspace: z.union([z.enum(["shared", "own"]), FromStep, z.strictObject({ fork: Name })]).optional(),
+  /**
+   * For its own workspace: when it goes, which is at the end of the workflow at the earliest, since later steps may
+   * use it. Default: as the workflow says.
+   */
+  cleanup: SessionCleanup.optional(),
   artifacts: Artifacts,
   maxSteps: z.int().min(1).max(100_000).optional(),
   maxCostUsd: z.number().positive().optional(),
@@ -251,6 +257,7 @@ export interface WorkflowDefinition {
   input?: ValueSchema | undefined;
   data?: Record<string, Json> | undefined;
   timeout?: WorkflowDuration | undefined;
+  cleanup?: SessionCleanup | undefined;
   steps: WorkflowStep[];
   output?: Json | undefined;
   outputSchema?: ValueSchema | undefined;
@@ -285,6 +292,11 @@ export const WorkflowDefinition: z.ZodType<WorkflowDefinition> = z.strictObject(
   data: z.record(z.string().max(100), JsonValue).optional(),
   /** The timeout of the whole workflow. */
   timeout: Duration.optional(),
+  /**
+   * When the workspaces of its steps go: `always` at its end, `on_success` at its end if it completed, `never` when you
+   * remove them. Default: as the workflow that contains it, else as the agents' files say, else never.
+   */
+  cleanup: SessionCleanup.optional(),
   steps: Steps,
   /** The result: a value with `${ … }`. Default: the output of the last step. */
   output: JsonValue.optional(),

@@ -1,4 +1,11 @@
-import type { ModelList, RuntimeChoice, SuiteSubject, TaskNeeds } from "../../contract/machine/machine-verbs.ts";
+import type {
+  AskSnapshotUsage,
+  ModelList,
+  RuntimeChoice,
+  SnapshotUsages,
+  SuiteSubject,
+  TaskNeeds,
+} from "../../contract/machine/machine-verbs.ts";
 import { defined } from "../../lib/defined.ts";
 import { ignore } from "../../lib/failures.ts";
 import { chooseRuntime } from "../../sandbox/choose-runtime.ts";
@@ -9,7 +16,7 @@ import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { AttackedStation } from "../../suites/station-attack/station-claim.ts";
 import type { MachineVerbs } from "../../verbs/machine.ts";
 import { type DoctorOptions, examine, hasProgram } from "./doctor.ts";
-import { type PrunedFiles, type PrunedStation, pruneMachine } from "./prune.ts";
+import { type FileStores, type PrunedStation, pruneMachine } from "./prune.ts";
 import { statsOf } from "./stats.ts";
 import { usageOf } from "./usage.ts";
 
@@ -22,7 +29,8 @@ export interface LocalMachineOptions
   /** The verbs of other groups. */
   station: PrunedStation;
   /** Returns the stored files that can be removed when nothing uses them, given the runtime that stores templates. */
-  unusedFiles: (templates: Runtime | null) => Promise<readonly PrunedFiles[]>;
+  unusedFiles: (templates: Runtime | null) => Promise<FileStores>;
+  snapshotUsage: (request: AskSnapshotUsage) => Promise<SnapshotUsages>;
   /** The reserve, and the share of one owner. */
   disk: Omit<DiskSharesOptions, "stateDir">;
   runtimes: RuntimeSet;
@@ -59,6 +67,7 @@ export function createLocalMachine(options: LocalMachineOptions): MachineVerbs {
     },
     stats: () => statsOf(options),
     usage: () => usageOf(options.stateDir),
+    snapshotUsage: async (request = {}) => await options.snapshotUsage(request),
     prune: async (request) => pruneMachine(request, { ...options, files: await options.unusedFiles(await filesRuntime()) }),
     async *backup({ compressed = false } = {}) {
       const { backUp } = await import("./backup.ts");

@@ -3,9 +3,13 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { createTestStation } from "../../../test/support/testing-runs.ts";
 import { CaissonError } from "../../contract/error/error.ts";
+import { type StorageKind, storageKindNames } from "../../contract/machine/storage-kinds.ts";
 import { resolveId } from "../names/resolve-id.ts";
-import { type PrunedStation, pruneMachine } from "./prune.ts";
+import { type FileStores, type PrunedStation, type PrunedStore, pruneMachine } from "./prune.ts";
 import { usageOf } from "./usage.ts";
+
+const nothing: PrunedStore = { find: async () => [], remove: async () => false };
+const noFiles = Object.fromEntries(storageKindNames.map((kind) => [kind, nothing])) as unknown as FileStores;
 
 const script = { turns: [{ say: "Done." }] };
 
@@ -49,7 +53,7 @@ test("prune removes only what was confirmed and is still unused", async () => {
   await using station = await createTestStation({ script });
   const removed: string[] = [];
   const { runs, sessions } = station.verbs;
-  const options = { station: withSandboxes(station.verbs, removed), stateDir: dirname(station.folder), files: [] };
+  const options = { station: withSandboxes(station.verbs, removed), stateDir: dirname(station.folder), files: noFiles };
   const { run } = await runs.start({ task: "do it", source: { kind: "folder", path: station.folder } });
   await runs.wait(run);
   const { run: open } = await runs.start({ task: "later", source: { kind: "folder", path: station.folder }, detached: true });
@@ -72,22 +76,30 @@ test("prune removes only what was confirmed and is still unused", async () => {
 test("prune removes files of the confirmed kinds and ids that are still unused", async () => {
   await using station = await createTestStation({ script });
   const removed: string[] = [];
-  const files = (kind: "mirror" | "image", ids: readonly string[]) => ({
-    kind,
+  const files = (kind: "mirror" | "image" | "points", ids: readonly string[]) => ({
     find: async () => ids.map((id) => ({ kind, id, name: null, bytes: 5, why: "nothing uses it" })),
     remove: async (id: string) => id !== "mirrors/busy" && removed.push(`${kind} ${id}`) > 0,
   });
   const options = {
     station: withSandboxes(station.verbs, removed),
     stateDir: dirname(station.folder),
-    files: [files("mirror", ["mirrors/a", "mirrors/busy"]), files("image", ["templates/image-a", "templates/image-b"])],
+    files: {
+      ...noFiles,
+      mirrors: files("mirror", ["mirrors/a", "mirrors/busy"]),
+      images: files("image", ["templates/image-a", "templates/image-b"]),
+      points: files("points", ["points/fix"]),
+    },
   };
   const only = ["mirrors/a", "mirrors/busy", "templates/image-b"];
   const found = await pruneMachine({ olderThanMs: 3_600_000, dryRun: true, only }, options);
-  expect([found.things.map(({ id }) => id), found.bytes, removed]).toEqual([only, 15, []]);
+  expect([found.things.map(({ id }) => id).sort(), found.bytes, removed]).toEqual([[...only].sort(), 15, []]);
   const pruned = await pruneMachine({ olderThanMs: 3_600_000, only }, options);
-  expect([pruned.things.map(({ id }) => id), pruned.bytes]).toEqual([["mirrors/a", "templates/image-b"], 10]);
-  expect(removed).toEqual(["mirror mirrors/a", "image templates/image-b"]);
+  expect([pruned.things.map(({ id }) => id), pruned.bytes]).toEqual([["templates/image-b", "mirrors/a"], 10]);
+  expect(removed).toEqual(["image templates/image-b", "mirror mirrors/a"]);
+  const ofKinds = async (...kinds: StorageKind[]) => (await pruneMachine({ olderThanMs: 0, dryRun: true, kinds }, options)).things;
+  expect((await pruneMachine({ olderThanMs: 0, dryRun: true }, options)).things.map(({ kind }) => kind)).not.toContain("points");
+  expect(await ofKinds("points")).toMatchObject([{ id: "points/fix" }]);
+  expect((await ofKinds("mirrors", "points")).map(({ id }) => id)).toEqual(["points/fix", "mirrors/a", "mirrors/busy"]);
 });
 
 test("a run can be removed only after it has ended", async () => {
@@ -134,7 +146,7 @@ test("usage reports disk use by kind", async () => {
   expect(counts.slice(0, 3)).toEqual([
     ["packages", 1],
     ["images", 2],
-    ["templates", 1],
+    ["skeletons", 1],
   ]);
   expect(Object.fromEntries(counts.slice(3))).toEqual({ sandboxes: 1, mirrors: 1, other: 1 });
   expect(bytes).toBeGreaterThanOrEqual(1_000_000);

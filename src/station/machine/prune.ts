@@ -2,44 +2,70 @@ import { join } from "node:path";
 import { CaissonError } from "../../contract/error/error.ts";
 import { parseRequest } from "../../contract/error/parse-request.ts";
 import { type Pruned, type PrunedThing, PruneMachine } from "../../contract/machine/machine-verbs.ts";
+import { type StorageKind, storageKindNames, storageKinds } from "../../contract/machine/storage-kinds.ts";
 import type { Station } from "../../verbs/station.ts";
-import { sizeOf } from "./usage.ts";
+import { sizeOf } from "./size-of.ts";
 
 export type PrunedStation = Pick<Station, "sandboxes" | "sessions" | "runs">;
 
 const RUNS_MAX = 10_000;
 
-/** Stored files of one kind that can be removed when nothing uses them. */
-export interface PrunedFiles {
-  readonly kind: PrunedThing["kind"];
-  find(isOld: (at: string) => boolean): Promise<PrunedThing[]>;
-  /** Returns false if the files are in use again. */
-  remove(id: string): Promise<boolean>;
+/** What prune knows about one kind of stored things. */
+export interface PrunedStore {
+  /** Returns the things that nothing uses. `isOld` tells whether something was unused for long enough since a time. */
+  find(isOld: IsOld, found: readonly PrunedThing[]): Promise<PrunedThing[]>;
+  /** Returns false if the thing is in use again, or no longer exists. Safe at any moment, beside other processes. */
+  remove(id: string, isOld: IsOld): Promise<boolean>;
 }
+export type IsOld = (at: string) => boolean;
+export type PrunedStores = Readonly<Record<StorageKind, PrunedStore>>;
+/** The kinds that are things of the station's verbs; the others are files. */
+export type FileStores = Omit<PrunedStores, "sandboxes" | "sessions" | "snapshots" | "runs">;
 
 interface PruneOptions {
   station: PrunedStation;
   stateDir: string;
-  /** The stored files that are not things of the station's verbs. */
-  files: readonly PrunedFiles[];
+  files: FileStores;
 }
 
 /** See `MachineVerbs.prune`. Skips things that can no longer be removed. */
 export async function pruneMachine(request: PruneMachine, options: PruneOptions): Promise<Pruned> {
-  const { olderThanMs, dryRun, only } = parseRequest(PruneMachine, request, "to prune");
+  const { olderThanMs, dryRun, only, kinds } = parseRequest(PruneMachine, request, "to prune");
   const isOld = (at: string) => Date.now() - Date.parse(at) >= olderThanMs;
-  const found = [
-    ...(await unusedSandboxes(options)),
-    ...(await unusedSessions(options, isOld)),
-    ...(await unusedSnapshots(options, isOld)),
-  ];
-  for (const files of options.files) found.push(...(await files.find(isOld)));
-  const removedSessions = new Set(found.filter(({ kind }) => kind === "session").map(({ id }) => id));
-  found.push(...(await unusedRuns(options, { isOld, gone: removedSessions })));
-  const chosen = only === undefined ? found : found.filter(({ id }) => only.includes(id));
+  const stores = storesOf(options);
+  const found: { kind: StorageKind; thing: PrunedThing }[] = [];
+  for (const kind of storageKindNames) {
+    if (kinds === undefined ? storageKinds[kind].isOnRequest : !kinds.includes(kind)) continue;
+    const things = await stores[kind].find(
+      isOld,
+      found.map(({ thing }) => thing),
+    );
+    found.push(...things.map((thing) => ({ kind, thing })));
+  }
   const things: PrunedThing[] = [];
-  for (const thing of chosen) if (dryRun || (await removeIfUnused(thing, options))) things.push(thing);
+  for (const { kind, thing } of found) {
+    if (only !== undefined && !only.includes(thing.id)) continue;
+    if (dryRun || (await removeUnused(() => stores[kind].remove(thing.id, isOld)))) things.push(thing);
+  }
   return { things, bytes: things.reduce((sum, { bytes }) => sum + bytes, 0), dryRun };
+}
+
+function storesOf(options: PruneOptions): PrunedStores {
+  const { sandboxes, sessions, runs } = options.station;
+  const isDone = (work: Promise<unknown>) => work.then(() => true);
+  return {
+    ...options.files,
+    sandboxes: { find: () => unusedSandboxes(options), remove: (id) => isDone(sandboxes.remove(id)) },
+    sessions: { find: (isOld) => unusedSessions(options, isOld), remove: (id) => isDone(sessions.discard(id, { why: "removed" })) },
+    snapshots: { find: (isOld) => unusedSnapshots(options, isOld), remove: (id) => isDone(sandboxes.removeSnapshot(id)) },
+    runs: {
+      find(isOld, found) {
+        const removedSessions = new Set(found.filter(({ kind }) => kind === "session").map(({ id }) => id));
+        return unusedRuns(options, { isOld, gone: removedSessions });
+      },
+      remove: (id) => isDone(runs.remove(id)),
+    },
+  };
 }
 
 /**
@@ -108,17 +134,10 @@ async function unusedRuns(
   return unused.map(({ run, name }) => ({ kind: "run", id: run, name, bytes: 0, why: "it ended, and its session was removed" }));
 }
 
-/** Removes a thing and returns true, or returns false if it is in use again or no longer exists. */
-async function removeIfUnused({ kind, id }: PrunedThing, { station, files }: PruneOptions): Promise<boolean> {
-  const { sandboxes, sessions, runs } = station;
+/** Returns false if the thing is in use again or no longer exists. */
+async function removeUnused(remove: () => Promise<boolean>): Promise<boolean> {
   try {
-    const ofKind = files.find((each) => each.kind === kind);
-    if (ofKind !== undefined) return await ofKind.remove(id);
-    if (kind === "sandbox") await sandboxes.remove(id);
-    else if (kind === "session") await sessions.discard(id, { why: "removed" });
-    else if (kind === "snapshot") await sandboxes.removeSnapshot(id);
-    else await runs.remove(id);
-    return true;
+    return await remove();
   } catch (error) {
     if (error instanceof CaissonError && (error.code === "conflict" || error.code === "not_found")) return false;
     throw error;

@@ -1,91 +1,89 @@
-import { lstat, readdir } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { DiskUsage, MachineUsage } from "../../contract/machine/machine-verbs.ts";
+import { type StorageKind, storageKindNames } from "../../contract/machine/storage-kinds.ts";
 import { ABSENT, ifErrno, UNREACHABLE } from "../../lib/failures.ts";
+import { pointFolders } from "./layer-usage.ts";
+import { newBound, sizeOf } from "./size-of.ts";
 
-/** The most entries to measure in total. Further entries do not count, and the answer says so. */
-const ENTRIES_MAX = 300_000;
-const LOOKS_AT_ONCE = 64;
-
-/** The kind of each entry of the state folder, in the user's terms. */
-const kindOf: Readonly<Record<string, DiskUsage["kind"]>> = {
-  sandboxes: "sandboxes",
-  snapshots: "snapshots",
-  sessions: "sessions",
-  "log.db": "log",
-  "log.db-wal": "log",
-  "log.db-shm": "log",
-  images: "images",
-  templates: "templates",
-  mirrors: "mirrors",
-  mirror: "packages",
-  uploads: "uploads",
-  artifacts: "artifacts",
-  ships: "ships",
-};
-/** Folders with one entry for each thing. */
-const lists: ReadonlySet<string> = new Set(["sandboxes", "snapshots", "sessions", "mirrors", "uploads", "artifacts", "ships"]);
-const TEMPLATE = /^(image|host|rootless)-/;
-
-/** See `MachineVerbs.usage`. */
-export async function usageOf(stateDir: string): Promise<MachineUsage> {
-  const bound = { entries: ENTRIES_MAX };
-  const found = new Map<DiskUsage["kind"], DiskUsage>();
-  for (const { kind, path, count } of await placesIn(stateDir)) {
-    const usage = found.get(kind) ?? { kind, count: 0, bytes: 0 };
-    const { bytes } = await sizeOf(path, bound);
-    found.set(kind, { kind, count: usage.count + count, bytes: usage.bytes + bytes });
-  }
-  const kinds = [...found.values()].sort((a, b) => b.bytes - a.bytes);
-  return { stateDir, kinds, bytes: kinds.reduce((sum, { bytes }) => sum + bytes, 0), isMinimum: bound.entries <= 0 };
-}
-
+/** Where the things of a kind are: entries of the state folder, or of one of its folders. */
 interface Place {
-  kind: DiskUsage["kind"];
   path: string;
   /** The number of things there. */
   count: number;
 }
+type FindPlaces = (stateDir: string) => Promise<Place[]>;
 
-async function placesIn(stateDir: string): Promise<Place[]> {
-  const places: Place[] = [];
-  for (const name of await ifErrno(readdir(stateDir), ABSENT, [])) {
+/** A folder with an entry for each thing. Hidden entries are unfinished, or being removed. */
+const listIn =
+  (name: string): FindPlaces =>
+  async (stateDir) => {
     const path = join(stateDir, name);
-    const names = lists.has(name) || name === "templates" ? await ifErrno(readdir(path), UNREACHABLE, []) : [];
-    if (name === "templates") places.push(...names.map((each) => templatePlace(join(path, each), each)));
-    else if (lists.has(name))
-      places.push({ kind: kindOf[name] ?? "other", path, count: names.filter((each) => !each.startsWith(".")).length });
-    // The names of images are stored apart from their files, which are counted.
-    else places.push({ kind: kindOf[name] ?? "other", path, count: name === "images" ? 0 : 1 });
-  }
-  return places;
-}
+    return [{ path, count: (await namesIn(path)).filter((each) => !each.startsWith(".")).length }];
+  };
 
-function templatePlace(path: string, name: string): Place {
-  const of = TEMPLATE.exec(name)?.[1];
-  return { kind: of === "image" ? "images" : "templates", path, count: of === undefined ? 0 : 1 };
-}
+/** Entries of a folder, each of which is a thing. */
+const entriesOf =
+  (matches: (name: string) => boolean, folder = "."): FindPlaces =>
+  async (stateDir) =>
+    (await namesIn(join(stateDir, folder))).filter(matches).map((name) => ({ path: join(stateDir, folder, name), count: 1 }));
 
-/**
- * Returns the disk usage of a file or folder. Does not follow links; a folder that cannot be read counts without its
- * content.
- */
-export async function sizeOf(path: string, bound: { entries: number } = { entries: ENTRIES_MAX }): Promise<{ bytes: number }> {
-  const top = await ifErrno(lstat(path), UNREACHABLE, null);
-  if (top === null) return { bytes: 0 };
-  let bytes = top.blocks * 512;
-  const folders = top.isDirectory() ? [path] : [];
-  for (let folder = folders.pop(); folder !== undefined && bound.entries > 0; folder = folders.pop()) {
-    const at = folder;
-    const names = await ifErrno(readdir(at), UNREACHABLE, []);
-    for (let first = 0; first < names.length && bound.entries > 0; first += LOOKS_AT_ONCE) {
-      const some = names.slice(first, first + LOOKS_AT_ONCE).map((name) => join(at, name));
-      bound.entries -= some.length;
-      for (const [index, stats] of (await Promise.all(some.map((each) => ifErrno(lstat(each), UNREACHABLE, null)))).entries()) {
-        bytes += (stats?.blocks ?? 0) * 512;
-        if (stats?.isDirectory()) folders.push(some[index] as string);
-      }
+const isImage = (name: string) => name.startsWith("image-");
+const isSkeleton = (name: string) => /^(host|rootless)-/.test(name);
+/** Logs of processes, and what was in them before. */
+export const LOG_FILE = /^(?:station|background)\.log(?:\.\d+)?$/;
+
+const places: Readonly<Record<StorageKind, FindPlaces>> = {
+  sandboxes: listIn("sandboxes"),
+  sessions: listIn("sessions"),
+  points: pointsIn,
+  runs: entriesOf((name) => /^log\.db(-wal|-shm)?$/.test(name)),
+  snapshots: listIn("snapshots"),
+  // The names of images are stored apart from their files, which are counted.
+  images: async (stateDir) => [{ path: join(stateDir, "images"), count: 0 }, ...(await entriesOf(isImage, "templates")(stateDir))],
+  templates: async (stateDir) =>
+    (await entriesOf((name) => !isImage(name) && !isSkeleton(name), "templates")(stateDir)).map(({ path }) => ({ path, count: 0 })),
+  skeletons: entriesOf(isSkeleton, "templates"),
+  mirrors: listIn("mirrors"),
+  packages: entriesOf((name) => name === "mirror"),
+  uploads: listIn("uploads"),
+  artifacts: listIn("artifacts"),
+  ships: listIn("ships"),
+  logs: entriesOf((name) => LOG_FILE.test(name)),
+};
+/** Places within those of another kind, which does not count them. */
+const within: Readonly<Partial<Record<StorageKind, StorageKind>>> = { points: "sessions" };
+
+/** See `MachineVerbs.usage`. */
+export async function usageOf(stateDir: string): Promise<MachineUsage> {
+  const bound = newBound();
+  const found = new Map<DiskUsage["kind"], DiskUsage>();
+  const add = async (kind: DiskUsage["kind"], { path, count }: Place) => {
+    const usage = found.get(kind) ?? { kind, count: 0, bytes: 0 };
+    const { bytes } = await sizeOf(path, bound);
+    found.set(kind, { kind, count: usage.count + count, bytes: usage.bytes + bytes });
+  };
+  const seen = new Set<string>();
+  for (const kind of storageKindNames) {
+    for (const place of await places[kind](stateDir)) {
+      seen.add(place.path.slice(stateDir.length + 1).split("/")[0] ?? "");
+      await add(kind, place);
     }
   }
-  return { bytes };
+  for (const name of await namesIn(stateDir))
+    if (!seen.has(name) && name !== "templates") await add("other", { path: join(stateDir, name), count: 1 });
+  for (const [inner, outer] of Object.entries(within) as [StorageKind, StorageKind][]) {
+    const usage = found.get(outer);
+    if (usage !== undefined) usage.bytes = Math.max(0, usage.bytes - (found.get(inner)?.bytes ?? 0));
+  }
+  const kinds = [...found.values()].filter(({ bytes, count }) => bytes > 0 || count > 0).sort((a, b) => b.bytes - a.bytes);
+  return { stateDir, kinds, bytes: kinds.reduce((sum, { bytes }) => sum + bytes, 0), isMinimum: bound.entries <= 0 };
 }
+
+async function pointsIn(stateDir: string): Promise<Place[]> {
+  const sessions = await namesIn(join(stateDir, "sessions"));
+  const found = await Promise.all(sessions.map((name) => pointFolders(join(stateDir, "sessions", name))));
+  return found.flatMap((points) => [...points.values()].map((path) => ({ path, count: 1 })));
+}
+
+const namesIn = (path: string): Promise<string[]> => ifErrno(readdir(path), [...ABSENT, ...UNREACHABLE], []);

@@ -1,18 +1,20 @@
 import { hostname } from "node:os";
+import { type CommitWatch, createCommitWatch } from "../../agent/commit-watch.ts";
 import { endRun } from "../../agent/end-run.ts";
 import type { HookFunction } from "../../agent/hooks.ts";
-import { systemMessage } from "../../agent/journal.ts";
+import { isLogFailure, systemMessage } from "../../agent/journal.ts";
 import { driveRun } from "../../agent/loop.ts";
 import type { Model } from "../../agent/model/model.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import type { AgentDefinition } from "../../contract/agent/agent.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
-import { NOTICE_CHARACTERS_MAX } from "../../contract/run/run-event.ts";
+import { FAILURE_CHARACTERS_MAX, NOTICE_CHARACTERS_MAX } from "../../contract/run/run-event.ts";
 import type { RunDriver } from "../../contract/run/run-queue.ts";
 import type { Session } from "../../contract/session/session.ts";
 import type { Crashpoint } from "../../lib/crashpoint.ts";
 import { defined } from "../../lib/defined.ts";
+import { ignore } from "../../lib/failures.ts";
 import { Resources } from "../../lib/resources.ts";
 import type { Log } from "../../log/log.ts";
 import { isHolderGone } from "../../sandbox/process-identity.ts";
@@ -22,7 +24,7 @@ import { type OwnedSandbox, restricted } from "../../sandbox/sandbox.ts";
 import { ifUnusable, type SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
 import type { ClaimName } from "../names/claim-name.ts";
-import { leaveSession } from "../sessions/remove-session.ts";
+import { leaveSession } from "../sessions/session-cleanup.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { type AttachedNetwork, createRunNetwork } from "./attached-network.ts";
 import { finishRun } from "./finish-runs.ts";
@@ -66,6 +68,8 @@ export interface Workplace {
   runtime: Runtime;
   session: Session;
   network: AttachedNetwork;
+  /** Of the run and its sub-runs: a commit is an event of the run whose command created it. */
+  commits: CommitWatch;
 }
 
 export interface DriveOptions extends RunsOptions {
@@ -99,11 +103,32 @@ export async function driveOwned(run: string, options: DriveOptions): Promise<Ru
     ...defined({ driver: options.driver }),
   };
   await journal.append([{ type: "run.claimed", data: claim }]);
-  if (journal.state.stopRequested !== null) await endStopped(journal, { ...options, signal });
-  else if (!(await options.sessions.has(journal.state.session))) await endWithoutSession(journal, options);
-  else if (options.shared) await driveIn(journal, options.shared, { ...options, signal });
-  else await driveInSession(journal, { ...options, signal });
+  try {
+    await driveClaimed(journal, { ...options, signal });
+  } catch (error) {
+    await noteFailure(journal, error, signal);
+    throw error;
+  }
   return journal.state;
+}
+
+async function driveClaimed(journal: OwnedJournal, options: DriveOptions): Promise<void> {
+  if (journal.state.stopRequested !== null) await endStopped(journal, options);
+  else if (!(await options.sessions.has(journal.state.session))) await endWithoutSession(journal, options);
+  else if (options.shared) await driveIn(journal, options.shared, options);
+  else await driveInSession(journal, options);
+}
+
+/** Appends why this process cannot drive the run, unless it was asked to release it, or the log itself failed. */
+async function noteFailure(journal: OwnedJournal, error: unknown, signal: AbortSignal): Promise<void> {
+  const { code, text, retryable } =
+    error instanceof CaissonError
+      ? { code: error.code, text: error.sentences, retryable: error.retryable }
+      : { code: "internal", text: error instanceof Error ? error.message : String(error), retryable: false };
+  const isPaused = error instanceof CaissonError && error.details?.paused === true;
+  if (signal.aborted || isPaused || code === "cancelled" || (error instanceof CaissonError && isLogFailure(error))) return;
+  const data = { code, text: text.slice(0, FAILURE_CHARACTERS_MAX), retryable };
+  await ignore(journal.append([{ type: "run.drive_failed", data }]), "the caller gets the failure itself");
 }
 
 /** Ends a run that was asked to stop while it had no driver. This takes no model, no lock and no new sandbox. */
@@ -114,7 +139,7 @@ async function endStopped(journal: OwnedJournal, options: DriveOptions): Promise
   const session = await options.sessions.get(journal.state.session).catch(ifUnusable);
   const name = session?.runtime ?? journal.state.sandbox?.runtime;
   // No sandbox was ever created for it.
-  if (name === undefined || name === null) return;
+  if (name === undefined || name === null) return await leave(journal.state, { ...options, runtimes: [] });
   await finishRun(journal.state, { ...options, runtime: await options.runtime(name) });
 }
 
@@ -138,7 +163,8 @@ async function driveInSession(journal: OwnedJournal, options: DriveOptions): Pro
     const signal = AbortSignal.any([options.signal, lock.lost]);
     let failed = false;
     try {
-      await driveIn(journal, { sandbox, runtime, session, network }, { ...options, signal });
+      const commits = createCommitWatch({ sinceMs: openSince(journal.state) });
+      await driveIn(journal, { sandbox, runtime, session, network, commits }, { ...options, signal });
     } catch (error) {
       failed = true;
       throw error;
@@ -150,7 +176,20 @@ async function driveInSession(journal: OwnedJournal, options: DriveOptions): Pro
       else await sandbox.release();
     }
   }
-  await leaveSession(journal.state, { sessions, runtimes: [runtime] });
+  await leave(journal.state, { ...options, runtimes: [runtime] });
+}
+
+/** Returns when the oldest call began that has not ended, which an earlier driver may have left; otherwise now. */
+function openSince({ tools }: RunState): number {
+  const started = [...tools.values()].flatMap(({ status, startedAt }) =>
+    status === "started" && startedAt !== null ? [Date.parse(startedAt)] : [],
+  );
+  return Math.min(Date.now(), ...started);
+}
+
+async function leave(state: RunState, options: DriveOptions & { runtimes: readonly Runtime[] }): Promise<void> {
+  const { stateDir } = options.places;
+  await leaveSession(state, { ...options, stateDir, runtimes: async () => options.runtimes });
 }
 
 /**
@@ -250,6 +289,7 @@ async function driveIn(journal: OwnedJournal, place: Workplace, options: DriveOp
     history: runHistory(options.log, journal.state.run),
     network: place.network,
     storeStep: options.shared === undefined ? createStepStore(journal, place, options) : async () => null,
+    commits: place.commits,
     signal: options.signal,
     crashpoint: options.crashpoint,
   });

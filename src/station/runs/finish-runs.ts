@@ -7,7 +7,7 @@ import type { RemoveRemains } from "../../sandbox/remove-remains.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { KnownPlaces } from "../../workspace/wrong-place.ts";
-import { leaveSession } from "../sessions/remove-session.ts";
+import { leaveSession } from "../sessions/session-cleanup.ts";
 import { RUN_LABEL, runStream } from "../vocabulary/station-names.ts";
 import { foldRun } from "./owned-journal.ts";
 import { createRunSandbox } from "./run-sandbox.ts";
@@ -57,7 +57,7 @@ async function finish(run: string, runtime: Runtime, options: FinishOptions): Pr
  */
 export async function finishRun(
   state: RunState,
-  options: Pick<FinishOptions, "sessions" | "removeRemains" | "places"> & { runtime: Runtime },
+  options: Pick<FinishOptions, "log" | "sessions" | "removeRemains" | "places"> & { runtime: Runtime },
 ): Promise<boolean> {
   const { sessions, runtime, removeRemains, places } = options;
   const { run, definition } = state;
@@ -83,7 +83,7 @@ export async function finishRun(
     previous,
     onReady,
   }).end();
-  await leaveSession(state, { sessions, runtimes: [runtime] });
+  await leaveSession(state, { log: options.log, stateDir: places.stateDir, sessions, runtimes: async () => [runtime] });
   return true;
 }
 

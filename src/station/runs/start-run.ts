@@ -29,6 +29,7 @@ import { checkedMounts } from "../sandboxes/guard-workspace.ts";
 import { namedSecrets, withNamedSecrets } from "../secrets/with-secrets.ts";
 import type { SessionCreation } from "../sessions/create-session.ts";
 import type { PlannedFork } from "../sessions/fork-session.ts";
+import { changeCleanup } from "../sessions/session-cleanup.ts";
 import { createRunInNewSession } from "./new-run.ts";
 import type { NewQueued, Runs } from "./runs.ts";
 
@@ -117,9 +118,12 @@ export async function createRequestedRun(
   const uploads = request.settings.uploadedMounts.map(({ upload }) => upload);
   if (known) {
     if (uploads.length > 0) await options.sessions.update(known.id, { uploads: [...new Set([...known.uploads, ...uploads])] });
-    return await options.runs.create({ ...run, session: known.id });
+    await options.runs.create({ ...run, session: known.id });
+    // Only now: without an open run in it, the session might go at once.
+    await changeCleanup(known, request.cleanup, options);
+    return run.id;
   }
-  const about = { cleanup: definition.workspace.cleanup, owner, ...newSessionOf(request, { run: run.id, owner }) };
+  const about = { cleanup: cleanupOf(definition, request), owner, ...newSessionOf(request, { run: run.id, owner }) };
   if (request.from !== undefined) {
     const { session, fill } = await options.planFork(request.from);
     return await createRunInNewSession(options, {
@@ -131,6 +135,15 @@ export async function createRequestedRun(
   const source = request.source ?? { kind: "empty" as const };
   await checkSource(source, options);
   return await createRunInNewSession(options, { run, session: { source, uploads, ...about } });
+}
+
+/**
+ * Returns when a new session goes. What an agent's file says counts for the scope that the file has: one that lets the
+ * workspace of each run go does not mean the session that its user named to keep it.
+ */
+function cleanupOf({ workspace }: AgentDefinition, { cleanup, session }: StartRun): Session["cleanup"] {
+  if (cleanup !== undefined) return cleanup;
+  return workspace.scope === (session?.scope ?? "run") ? workspace.cleanup : "never";
 }
 
 /** Returns the new session's id and scope. A session without a name gets the id of its run. */

@@ -14,6 +14,8 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import { ifUnusable, type NewSession, removeFolder, type SessionStore } from "../../workspace/sessions.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 import { removeKeptFiles } from "./remove-session.ts";
+import { noteCleanup, removeOverdueSessions } from "./session-cleanup.ts";
+import { GONE_PREFIX, MAKING_PREFIX } from "./session-folders.ts";
 
 const Announced = z.object({
   run: z.string(),
@@ -22,12 +24,6 @@ const Announced = z.object({
 });
 type Announced = z.infer<typeof Announced>;
 
-/**
- * Prefix of notes in the sessions folder, each about a session that is being created for a future run. Session names
- * cannot have this prefix.
- */
-const PREFIX = ".making-";
-const GONE = ".gone-";
 const SWEEP_MS_MAX = 10_000;
 const SWEEP_POLL_MS = 20;
 
@@ -51,13 +47,14 @@ export async function createSession<Result>(
   make: (session: Session) => Promise<Result>,
 ): Promise<Result> {
   const folder = join(creation.stateDir, "sessions");
-  const note = join(folder, `${PREFIX}${name}`);
+  const note = join(folder, `${MAKING_PREFIX}${name}`);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const announced: Announced = { run: name, session: session.id, maker: creation.identity };
   await writeFile(note, JSON.stringify(announced), { mode: 0o600, flush: true });
   creation.crashpoint("session.announced:after");
   try {
     const createdSession = await creation.sessions.create(session);
+    if (session.cleanup !== "never") await noteCleanup(session.id, creation);
     creation.crashpoint("session.created:after");
     return await make(createdSession);
   } catch (error) {
@@ -81,14 +78,15 @@ export async function sweepUnfinished(creation: SessionCreation): Promise<void> 
   }
   // These are sessions whose removal was interrupted.
   const names = await ifErrno(readdir(folder), ABSENT, []);
-  for (const name of names.filter((each) => each.startsWith(GONE))) await removeFolder(join(folder, name));
+  for (const name of names.filter((each) => each.startsWith(GONE_PREFIX))) await removeFolder(join(folder, name));
+  await ignore(removeOverdueSessions(creation), "the next start tries again; this one has other work");
 }
 
 /** Returns the notes of sessions that are being created, or whose process died. */
 async function listUnfinished(stateDir: string): Promise<string[]> {
   const folder = join(stateDir, "sessions");
   const names = await ifErrno(readdir(folder), ABSENT, []);
-  return names.filter((name) => name.startsWith(PREFIX)).map((name) => join(folder, name));
+  return names.filter((name) => name.startsWith(MAKING_PREFIX)).map((name) => join(folder, name));
 }
 
 /**
@@ -121,7 +119,7 @@ async function removeUnused(creation: SessionCreation, announced: Announced): Pr
   if (session !== null && session.runtime !== null)
     await removeKeptFiles(session, { sessions: creation.sessions, runtimes: await creation.runtimes() });
   const folder = join(creation.stateDir, "sessions");
-  const trashFolder = join(folder, `${GONE}${announced.run}`);
+  const trashFolder = join(folder, `${GONE_PREFIX}${announced.run}`);
   await rename(join(folder, announced.session), trashFolder).catch((error: unknown) => {
     if (!isErrno(error, "ENOENT")) throw error;
   });

@@ -1,15 +1,18 @@
-import type { RunState } from "../../agent/run-state.ts";
+import { rename } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { CaissonError } from "../../contract/error/error.ts";
-import type { RunFacts } from "../../contract/run/run-facts.ts";
 import type { Session } from "../../contract/session/session.ts";
 import type { SessionRemoved } from "../../contract/session/session-event.ts";
-import { ignore } from "../../lib/failures.ts";
+import { type Crashpoint, noCrash } from "../../lib/crashpoint.ts";
+import { ABSENT, ifErrno, ignore } from "../../lib/failures.ts";
+import { newId } from "../../lib/new-id.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { removeFolder, type SessionStore } from "../../workspace/sessions.ts";
 import { snapshotName } from "../vocabulary/station-names.ts";
 import { removeViews } from "./point-view.ts";
+import { GONE_PREFIX, LEAVING_PREFIX } from "./session-folders.ts";
 
-type Why = (typeof SessionRemoved)["shape"]["data"]["shape"]["why"]["_output"];
+type Removed = (typeof SessionRemoved)["shape"]["data"]["_output"];
 
 /**
  * Ends what still runs in a session, and removes the session with all its files. Its history stays. Throws `conflict`
@@ -17,15 +20,34 @@ type Why = (typeof SessionRemoved)["shape"]["data"]["shape"]["why"]["_output"];
  */
 export async function removeSession(
   session: Session,
-  options: { sessions: SessionStore; runtimes: readonly Runtime[]; force: boolean; why?: Why },
+  options: { sessions: SessionStore; runtimes: readonly Runtime[]; force: boolean; why?: Removed["why"] },
 ): Promise<void> {
   const { sessions } = options;
-  // Its last run may have removed it already, if the agent's file requires that.
+  // Its last run may have removed it already.
   if (!(await sessions.has(session.id))) return;
   await sessions.breakLock(session.id, { force: options.force });
+  await removeFiles(session, { ...options, removed: { why: options.why ?? "removed" } });
+}
+
+/**
+ * Removes a session with all its files, under its lock. The folder leaves its place in one step: a process that dies
+ * leaves either a session, which can be removed again, or a folder that the next process removes.
+ */
+export async function removeFiles(
+  session: Session,
+  options: { sessions: SessionStore; runtimes: readonly Runtime[]; removed: Removed; crashpoint?: Crashpoint },
+): Promise<void> {
+  const { sessions, crashpoint = noCrash } = options;
+  const { dir } = sessions.paths(session);
   await removeKeptFiles(session, options);
-  await removeFolder(sessions.paths(session).dir);
-  await sessions.record(session.id, { type: "session.removed", data: { why: options.why ?? "removed" } });
+  crashpoint("session.removed:before");
+  const trashFolder = join(dirname(dir), `${GONE_PREFIX}${newId("ses")}`);
+  await ifErrno(rename(dir, trashFolder), ABSENT, undefined);
+  crashpoint("session.moved:after");
+  await sessions.record(session.id, { type: "session.removed", data: options.removed });
+  await removeFolder(trashFolder);
+  await removeFolder(join(dirname(dir), `${LEAVING_PREFIX}${session.id}`));
+  crashpoint("session.removed:after");
 }
 
 /** Ends the sandboxes of a session, and removes its files from all runtimes. */
@@ -58,23 +80,4 @@ function ifNotHere(error: unknown): never[] {
 /** Ignores the error for a snapshot that no longer exists, or that a sandbox created from it by name still needs. */
 function ifInUse(error: unknown): void {
   if (!(error instanceof CaissonError) || (error.code !== "conflict" && error.code !== "not_found")) throw error;
-}
-
-/**
- * Returns whether a session is removed with its run: only if it was created for the run and the agent's file requires
- * it.
- */
-export function goesWithRun(session: Session, facts: Pick<RunFacts, "status" | "finish">): boolean {
-  if (session.scope !== "run" || facts.status !== "ended") return false;
-  return session.cleanup === "always" || (session.cleanup === "on_success" && facts.finish === "done");
-}
-
-/** Records the end of a run in its session, and removes the session if it goes with the run. Idempotent. */
-export async function leaveSession(state: RunState, options: { sessions: SessionStore; runtimes: readonly Runtime[] }): Promise<void> {
-  const { sessions } = options;
-  if (state.ended === null) return;
-  const { reason } = state.ended;
-  await sessions.record(state.session, { type: "session.run_ended", data: { run: state.run, reason } }, { once: true });
-  const session = await sessions.get(state.session);
-  if (goesWithRun(session, state)) await removeSession(session, { ...options, force: false, why: "cleanup" });
 }

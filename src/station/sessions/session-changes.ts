@@ -45,9 +45,9 @@ export async function changesOf(
   return await lookAtSession(session, options, async () => {
     if (version !== "now")
       return await withPointView(session, version, { ...options, runtime }, (sandbox, seen) =>
-        findIn(sandbox, seen.session, { ...options, runtime, point: seen.point }),
+        changesIn(sandbox, seen.session, { ...options, runtime, point: seen.point }),
       );
-    return await withSandbox(session, { ...options, runtime }, (sandbox, now) => findIn(sandbox, now, { ...options, runtime }));
+    return await withSandbox(session, { ...options, runtime }, (sandbox, now) => changesIn(sandbox, now, { ...options, runtime }));
   });
 }
 
@@ -60,7 +60,8 @@ export async function lookAtSession<Result>(
   return source.kind === "folder" ? await lookAtFolder(source.path, { stateDir }, look) : await look();
 }
 
-async function findIn(
+/** Returns the changes in a session's workspace, read through this sandbox. The caller holds the session. */
+export async function changesIn(
   sandbox: Sandbox,
   session: Session,
   options: Omit<ChangesOptions, "runtime"> & { runtime: Runtime; ignoring?: IgnoredFiles; point?: string | null },

@@ -20,8 +20,10 @@ import { diffWork, patchWork } from "./diff-work.ts";
 import { type ForkSource, forkSession } from "./fork-session.ts";
 import { changesArchive, noteWork } from "./give-changes.ts";
 import { listSessions } from "./list-sessions.ts";
-import { goesWithRun, removeSession } from "./remove-session.ts";
+import { type RefreshOptions, refreshSession } from "./refresh-session.ts";
+import { removeSession } from "./remove-session.ts";
 import { workOfSandbox } from "./sandbox-work.ts";
+import { isOver } from "./session-cleanup.ts";
 import { listFiles, readFile, type SeenFiles } from "./session-files.ts";
 import { filesAfter, type PointFiles, pointsOf } from "./step-files.ts";
 import { unappliedOf } from "./unapplied-changes.ts";
@@ -38,6 +40,8 @@ export interface SessionVerbsOptions extends UndoOptions, SessionCreation {
   findRun: (word: string) => Promise<string>;
   /** Ends every open run of a session by asking its driver. */
   endRuns: (session: string, options: { by: string }) => Promise<void>;
+  /** How repositories are fetched; absent: they are not. */
+  fetching?: RefreshOptions["fetching"];
   /** The author of commits that `branch` creates. */
   author: { name: string; email: string };
 }
@@ -98,6 +102,11 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
       const source = await forkSource(name, request, options);
       return await view(await forkSession(source, request, { ...options, owner: owner ?? source.session.owner }));
     },
+    async *refresh(name, request = {}) {
+      const { fetching } = options;
+      if (fetching === undefined) throw new CaissonError("unsupported", "this station fetches no repositories");
+      yield* refreshSession(await find(name), request, { ...options, fetching });
+    },
     branch: async (name, request = {}) => await branchWork(await findWork(name), request, options),
     async discard(name, request = {}) {
       const { force, why } = parseRequest(DiscardSession, request, "to discard a session");
@@ -117,7 +126,7 @@ export function createSessionVerbs(options: SessionVerbsOptions): SessionVerbs {
         const lock = await sessions.lockOf(session.id);
         if ((lock && !lock.stale) || only?.includes(session.id) === false) continue;
         const old = Date.now() - Date.parse(session.lastUsedAt) >= olderThanMs;
-        if (!old && !(await isLeftOver(session, options))) continue;
+        if (!old && !(await isOver(session, options))) continue;
         removed.push(session.id);
         if (!dryRun) await remove(session, { force: false, why: old ? "aged" : "cleanup" });
       }
@@ -194,11 +203,4 @@ async function repairSession(
   if (!options.force || !(error instanceof CaissonError) || error.code !== "internal") throw error;
   await options.sessions.repair(name);
   return await options.sessions.get(name);
-}
-
-/** Returns whether the session should have been removed with its run, but the run's process died before that. */
-async function isLeftOver(session: Session, options: Pick<SessionVerbsOptions, "facts">): Promise<boolean> {
-  if (session.scope !== "run") return false;
-  const facts = await foundOrNull(options.facts(session.id));
-  return facts !== null && goesWithRun(session, facts);
 }

@@ -108,6 +108,13 @@ export async function dropSnapshot(id: SnapshotId, session: string, { sessions, 
   await ignore(runtime.removeSnapshot(id), "another session may use it; removing that session tries again");
 }
 
+/** Forgets all points of a session, whose files then belong to another workspace. The caller must hold the session. */
+export async function forgetPoints(session: Session, options: RestoreOptions): Promise<void> {
+  const known = await options.sessions.points(session.id);
+  await options.sessions.notePoints(session.id, []);
+  await removeUnlisted(session, { known, points: [] }, options);
+}
+
 /** Removes the files of points that are no longer listed, and what a process left that died before it listed a point. */
 async function removeUnlisted(
   session: Session,

@@ -21,6 +21,7 @@ type UnownedEvent = Extract<
       | `guardian.${string}`
       | "sandbox.reported"
       | "artifact.stored"
+      | "run.noticed"
       | "run.queued"
       | "run.prioritized"
       | "run.labelled";

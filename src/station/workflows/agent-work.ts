@@ -42,6 +42,7 @@ export function createAgentWork({ runs, sessions }: { runs: RunVerbs; sessions: 
         input,
         labels: { [JOB_LABEL]: `${workflowKind.prefix}${facts.id}`, [EFFECT_LABEL]: effectLabel(effect.id) },
         ...defined({ agent, model: effect.model ?? step.model }),
+        ...defined({ cleanup: step.cleanup ?? effect.cleanup ?? undefined }),
         ...(await workspaceFor(effect, { sessions, owner: facts.owner })),
         budgets: defined({ steps: step.maxSteps, costUsd: step.maxCostUsd }),
       };
@@ -67,17 +68,18 @@ export function createAgentWork({ runs, sessions }: { runs: RunVerbs; sessions: 
  */
 async function workspaceFor(effect: StepEffect, { sessions, owner }: { sessions: SessionVerbs; owner: string }) {
   const { session, fork } = effect.given as { session?: string; fork?: string };
-  if (session !== undefined) return { session: { id: session, scope: "workflow" as const } };
+  // The workspace of another step goes as that step says.
+  if (session !== undefined) return { session: { id: session, scope: "workflow" as const }, cleanup: undefined };
   if (fork !== undefined) return { from: { session: fork } };
   const source = defined({ source: effect.source ?? undefined });
   if ((effect.step as StepOf<"agent">).workspace === "own") return source;
   const id = sessionOf(effect.root);
   const exists = (await foundOrNull(sessions.get(sessionIdOf(id, owner)))) !== null;
-  return { session: { id, scope: "workflow" as const }, ...(!exists && source) };
+  return { session: { id, scope: "workflow" as const }, ...(exists ? { cleanup: undefined } : source) };
 }
 
 /** Returns the session that the whole tree of workflows shares: each step finds the files of the previous one. */
-const sessionOf = (root: string | null): string => (root ?? "").slice(workflowKind.prefix.length).replace("_", "-");
+export const sessionOf = (root: string | null): string => (root ?? "").slice(workflowKind.prefix.length).replace("_", "-");
 
 /** Stops a run. Does nothing if it has ended in the meantime. */
 async function stop(runs: RunVerbs, run: string): Promise<void> {

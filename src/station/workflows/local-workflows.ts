@@ -2,9 +2,11 @@ import { createHash } from "node:crypto";
 import type { JobView } from "../../contract/durable/durable-job.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import { parseRequest } from "../../contract/error/parse-request.ts";
+import type { SessionCleanup } from "../../contract/session/session.ts";
 import type { WorkflowDefinition } from "../../contract/workflow/workflow.ts";
 import type { NewWorkflowEvent, WorkflowEvent, WorkflowSchedule } from "../../contract/workflow/workflow-event.ts";
 import { AnswerApproval, SendSignal, StartWorkflow, type WorkflowView } from "../../contract/workflow/workflow-verbs.ts";
+import { defined } from "../../lib/defined.ts";
 import { idFrom, newId } from "../../lib/new-id.ts";
 import type { JobVerbs } from "../../verbs/durable-jobs.ts";
 import type { WorkflowVerbs } from "../../verbs/workflows.ts";
@@ -58,7 +60,7 @@ export function createLocalWorkflows(
       if (problems.length > 0) throw refusedDefinition(problems);
       const definition = request.definition as unknown as WorkflowDefinition;
       const input = checkedInput(definition, request.input);
-      const { source = null, model = null, schedule } = request;
+      const { source = null, model = null, cleanup, schedule } = request;
       refuseSecretIn(source);
       if (schedule !== undefined) checkCron(schedule.cron);
       const id = newId(workflowKind.idPrefix);
@@ -67,7 +69,7 @@ export function createLocalWorkflows(
         id,
         title: definition.name,
         owner,
-        events: [definedEvent({ definition, input, source, model, root, depth: 0, ...(schedule && { schedule }) })],
+        events: [definedEvent({ definition, input, source, model, root, depth: 0, ...defined({ cleanup, schedule }) })],
       });
       return await toWorkflowView({ id });
     },
@@ -139,6 +141,7 @@ function definedEvent(data: {
   model: string | null;
   root: string;
   depth: number;
+  cleanup?: SessionCleanup;
   schedule?: WorkflowSchedule;
 }): NewWorkflowEvent {
   const digest = createHash("sha256").update(JSON.stringify(data.definition)).digest("hex");
@@ -214,6 +217,7 @@ export function createSubWorkflowWork(jobs: () => WorkflowJobs, evaluator: Evalu
           model: effect.model,
           root: effect.root ?? `${workflowKind.prefix}${id}`,
           depth: effect.depth + 1,
+          ...defined({ cleanup: cleanupWithin(effect, definition) }),
         }),
       ];
       await jobs().start({ id, title: definition.name, owner: facts.owner, parent: stream, events });
@@ -235,6 +239,12 @@ export function createSubWorkflowWork(jobs: () => WorkflowJobs, evaluator: Evalu
   };
 }
 
+/** A workflow within another one may decide for itself. An instance of a schedule has the definition of that. */
+function cleanupWithin({ cleanup, depth }: StepEffect, definition: WorkflowDefinition): SessionCleanup | undefined {
+  const own = depth === OF_SCHEDULE ? undefined : definition.cleanup;
+  return own ?? cleanup ?? undefined;
+}
+
 /** Removes an ended workflow and those that were its steps. The sessions of its agents stay. */
 async function forget(jobs: WorkflowJobs, id: string): Promise<void> {
   await forgetParts(jobs, id);
@@ -245,8 +255,14 @@ async function forget(jobs: WorkflowJobs, id: string): Promise<void> {
 }
 
 async function forgetParts(jobs: WorkflowJobs, id: string): Promise<void> {
-  const { items } = await jobs.list({ parent: `${workflowKind.prefix}${id}` });
-  for (const part of items) await forget(jobs, part.id);
+  const parent = `${workflowKind.prefix}${id}`;
+  // What was removed is no longer in the list; a part that stays, since somebody continued it, is passed by the cursor.
+  for (let cursor: string | undefined; ; ) {
+    const { items, next } = await jobs.list({ parent, ...defined({ cursor }) });
+    for (const part of items) await forget(jobs, part.id);
+    if (next === null) return;
+    cursor = next;
+  }
 }
 
 /** Cancels a workflow if it was created. */

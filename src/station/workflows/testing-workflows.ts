@@ -38,7 +38,7 @@ export function createTestWorkflows(options: {
         return await options.command({ ...effect, argv: (effect.given as { argv: string[] }).argv }, signal);
       },
     },
-    clean: async () => 1,
+    clean: async () => ({ sandboxes: 1 }),
   });
   const { log, now, gone: deadOwners } = options;
   const driver = createTestDriver({

@@ -5,7 +5,7 @@ import { workflowEvents } from "../../contract/workflow/workflow-event.ts";
 import { decideWorkflow } from "../../workflow/decide.ts";
 import type { Evaluator } from "../../workflow/expressions/evaluate.ts";
 import { applyToWorkflow, emptyWorkflow, type Json, type StepDone, type WorkflowState } from "../../workflow/state.ts";
-import { retryAt, type StepEffect, type WorkflowEffect } from "../../workflow/turn.ts";
+import { type CleanEffect, retryAt, type StepEffect, type WorkflowEffect } from "../../workflow/turn.ts";
 import type { EffectContext, Kind } from "../durable/kind.ts";
 import { workflowKind } from "./workflow-names.ts";
 
@@ -34,9 +34,12 @@ export interface WorkflowWork {
   workflow: StepWork;
   command: StepWork;
   merge: StepWork;
-  /** Removes what commands left behind. Resolves with the number of removed sandboxes. */
-  clean(context: EffectContext): Promise<number>;
+  /** Removes what steps left behind: sandboxes, and the workspaces that go now. */
+  clean(effect: CleanEffect, context: EffectContext): Promise<Cleaned>;
 }
+
+/** What was removed at the end of an instance. */
+export type Cleaned = Extract<NewWorkflowEvent, { type: "workflow.cleaned" }>["data"];
 
 export type WorkflowKind = Kind<WorkflowState, NewWorkflowEvent, WorkflowEffect>;
 
@@ -48,7 +51,7 @@ export function createWorkflowKind(work: WorkflowWork): WorkflowKind {
     apply: (state, event) => applyToWorkflow(state, event as OwnWorkflowEvent),
     decide: async (state, look) => await decideWorkflow(state, look, work.evaluator),
     async perform(effect, context) {
-      if (effect.do === "clean") return [{ type: "workflow.cleaned", data: { sandboxes: await work.clean(context) } }];
+      if (effect.do === "clean") return [{ type: "workflow.cleaned", data: await work.clean(effect, context) }];
       const { kind, path, attempt } = effect;
       if (effect.do === "start") {
         const started = await work[kind].start?.(effect, context);

@@ -65,6 +65,9 @@ const notes: Handlers<NotedEvent | EventOf<"model.requested" | "gateway.called">
       error.message,
     ),
   "loop.noticed": ({ data }) => noteWithTone("warn", `Loop detected (${data.pattern}): ${data.action}`, data.text),
+  "git.committed": ({ data: { sha, subject, branch } }) =>
+    quiet(`Commit ${sha.slice(0, 12)}${branch === null ? "" : ` on ${branch}`}`, subject),
+  "run.drive_failed": ({ data: { text } }) => quiet("The driver failed", text),
   "mcp.connected": ({ data: { server, tools } }) => quiet(`MCP server ${server} is ready`, tools.join(", ")),
   "health.changed": ({ data: { subject, level, misses } }) => {
     const title = `The ${subject.kind} is ${level}`;

@@ -49,6 +49,17 @@ test("gives each holder another range but never the first, and reuses freed ones
   expect(await reserveRange(oci, holder("d"))).toBe(start);
 });
 
+test("keeps a range reserved that is shared because all are taken", async () => {
+  const oci = contextWith({ furtherRanges: 1 });
+  const [first, second] = [holder("first"), holder("second")];
+  const start = await reserveRange(oci, first);
+  expect(await reserveRange(oci, second)).toBe(start);
+  releaseRange(oci, start, first);
+  expect(readlinkSync(join(stateDir, "oci", "ranges", String(start)))).toBe(second);
+  releaseRange(oci, start, second);
+  expect(ranges()).toEqual([]);
+});
+
 test("takes over the range of a missing holder, but only after a while", async () => {
   const oci = contextWith({ furtherRanges: 1 });
   await reserveRange(oci, join(stateDir, "gone"));
@@ -122,7 +133,7 @@ async function isFree(oci: RangesOf): Promise<boolean> {
   await reserveRange(oci, stranger);
   const path = join(stateDir, "oci", "ranges", String(FIRST + SANDBOX_IDS));
   const isOurs = readlinkSync(path) === stranger;
-  if (isOurs) releaseRange(oci, FIRST + SANDBOX_IDS, stranger);
+  releaseRange(oci, FIRST + SANDBOX_IDS, stranger);
   return isOurs;
 }
 

@@ -103,8 +103,11 @@ export async function reserveRange(oci: RangesOf, holder: string): Promise<numbe
     const start = stored.uid + SANDBOX_IDS * (1 + ((from + tried) % furtherRanges));
     if (take(oci, start, holder)) return start;
   }
-  // With thousands of sessions holding a range each, sharing one is fine: most of them are idle.
-  return stored.uid + SANDBOX_IDS * (1 + from);
+  // With thousands of sessions holding a range each, sharing one is fine: most of them are idle. The range stays
+  // reserved as long as one of them exists.
+  const shared = stored.uid + SANDBOX_IDS * (1 + from);
+  link(holder, sharing(oci, shared, holder));
+  return shared;
 }
 
 /** Releases a range. If others share it, it stays reserved, and one of them becomes its holder. */

@@ -1,0 +1,82 @@
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { CaissonError } from "../../contract/error/error.ts";
+import { parseRequest } from "../../contract/error/parse-request.ts";
+import { AskSnapshotUsage, type SnapshotUsage, type SnapshotUsages } from "../../contract/machine/machine-verbs.ts";
+import type { Session } from "../../contract/session/session.ts";
+import { ABSENT, ifErrno } from "../../lib/failures.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import type { SessionStore } from "../../workspace/sessions.ts";
+import { everySnapshot } from "../sandboxes/snapshots.ts";
+import { createLayerMeasure, pointFolders } from "./layer-usage.ts";
+import { newBound } from "./size-of.ts";
+
+interface SnapshotUsageOptions {
+  stateDir: string;
+  sessions: SessionStore;
+  runtimes: () => Promise<readonly Runtime[]>;
+}
+
+/** See `MachineVerbs.snapshotUsage`. */
+export async function snapshotUsage(request: AskSnapshotUsage, options: SnapshotUsageOptions): Promise<SnapshotUsages> {
+  const { of } = parseRequest(AskSnapshotUsage, request, "the room of snapshots");
+  const bound = newBound();
+  const measure = createLayerMeasure({ stateDir: options.stateDir, bound });
+  const usages = [...(await snapshotsOf(of, measure, options)), ...(await pointsOf(of, measure, options))];
+  if (of !== undefined && usages.length === 0) {
+    throw new CaissonError("not_found", `there is no snapshot, and no session with earlier states, called ${JSON.stringify(of)}`, {
+      hint: "`caisson snapshot du` lists all of them.",
+    });
+  }
+  return { usages, bytes: measure.total(), isMinimum: bound.entries <= 0 };
+}
+
+type Measure = ReturnType<typeof createLayerMeasure>;
+
+async function snapshotsOf(
+  of: string | undefined,
+  measure: Measure,
+  { stateDir, runtimes }: SnapshotUsageOptions,
+): Promise<SnapshotUsage[]> {
+  const usages: SnapshotUsage[] = [];
+  for (const { snapshot } of await everySnapshot(await runtimes())) {
+    const { id, name, createdAt, bytes } = snapshot;
+    if (of !== undefined && name !== of && !(of.startsWith("sn_") && id.startsWith(of))) continue;
+    const dir = join(stateDir, "snapshots", id);
+    const isHere = (await ifErrno(stat(dir), ABSENT, null)) !== null;
+    // Others are in a container engine, which measured them.
+    if (!isHere) measure.addElsewhere(bytes);
+    usages.push({
+      ...{ kind: "snapshot", id, name, session: null, run: null, createdAt },
+      ...(isHere ? await measure.measure(dir) : { ownBytes: bytes, sharedBytes: 0 }),
+    });
+  }
+  return usages.sort((a, b) => (a.createdAt ?? "").localeCompare(b.createdAt ?? ""));
+}
+
+async function pointsOf(of: string | undefined, measure: Measure, { sessions }: SnapshotUsageOptions): Promise<SnapshotUsage[]> {
+  const usages: SnapshotUsage[] = [];
+  for (const session of await sessions.list()) {
+    if (of !== undefined && session.id !== of && session.name !== of) continue;
+    usages.push(...(await pointsOfSession(session, measure, sessions)));
+  }
+  return usages;
+}
+
+async function pointsOfSession(session: Session, measure: Measure, sessions: SessionStore): Promise<SnapshotUsage[]> {
+  const folders = await pointFolders(sessions.paths(session).dir);
+  if (folders.size === 0) return [];
+  const known = new Map(
+    (await sessions.points(session.id)).flatMap(({ run, files }) => (files.kind === "layer" ? [[files.copy, run]] : [])),
+  );
+  const usages: SnapshotUsage[] = [];
+  for (const [name, path] of folders) {
+    const written = await ifErrno(stat(path), ABSENT, null);
+    usages.push({
+      ...{ kind: "point", id: name, name: null, session: session.id, run: known.get(name) ?? null },
+      createdAt: written === null ? null : new Date(written.ctimeMs).toISOString(),
+      ...(await measure.measure(path)),
+    });
+  }
+  return usages.sort((a, b) => (a.createdAt ?? "").localeCompare(b.createdAt ?? ""));
+}
