@@ -24,6 +24,7 @@ export const verbFacts: Readonly<Record<GroupName, Readonly<Record<string, VerbF
     queue: { route: "runs.queue", owned: "by hand" },
     stop: { route: "runs.stop", owned: "run", by: true, signal: true },
     remove: { route: "runs.remove", owned: "run" },
+    replay: { route: "runs.replay", owned: "run", kind: "items", takes: true, signal: true },
     check: { route: "runs.check", owned: "admin", key: "damage" },
   },
   sessions: {
@@ -260,6 +261,7 @@ export const paths: Readonly<Record<RouteName, Path>> = {
   "runs.queue": "GET /v1/queue",
   "runs.stop": "POST /v1/runs/{run}/stop",
   "runs.remove": "DELETE /v1/runs/{run}",
+  "runs.replay": "POST /v1/runs/{run}/replay",
   "runs.check": "GET /v1/log/check",
   "sessions.get": "GET /v1/sessions/{session}",
   "sessions.list": "GET /v1/sessions",

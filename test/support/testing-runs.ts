@@ -14,12 +14,14 @@ import type { Log } from "../../src/log/log.ts";
 import { createMemoryLog } from "../../src/log/memory/log.ts";
 import type { Program } from "../../src/runtimes/fake/program.ts";
 import { createFakeRuntime, type FakeRuntime } from "../../src/runtimes/fake/runtime.ts";
+import type { RemoveRemains } from "../../src/sandbox/remove-remains.ts";
 import type { Runtime } from "../../src/sandbox/runtime.ts";
 import { createStore } from "../../src/sandbox/store.ts";
 import { uploadedTree } from "../../src/sandbox/uploaded-tree.ts";
 import { type ClaimName, claimName } from "../../src/station/names/claim-name.ts";
 import { findRun } from "../../src/station/names/find-run.ts";
 import { withLookup } from "../../src/station/names/with-lookup.ts";
+import type { ReplayVerbOptions } from "../../src/station/replay/replay-verb.ts";
 import { createRunVerbs } from "../../src/station/run-verbs/run-verbs.ts";
 import { endRuns } from "../../src/station/runs/end-runs.ts";
 import { parseRunEvent } from "../../src/station/runs/owned-journal.ts";
@@ -85,6 +87,8 @@ export async function createTestStation(options: {
   model?: (name: string) => Promise<Model>;
   /** The secrets in the station's configuration. */
   secrets?: Readonly<Record<string, SecretConfig>>;
+  /** Forks a run at a step. */
+  forkAt?: ReplayVerbOptions["forkAt"];
 }): Promise<TestStation> {
   const dir = await mkdtemp(join(memoryFolder(), "caisson-test-station-"));
   const { mkdir, writeFile } = await import("node:fs/promises");
@@ -106,6 +110,11 @@ export async function createTestStation(options: {
     const holder = { holder: JSON.stringify(identity), holderGone: () => false };
     const claim: ClaimName = (name, claimed) =>
       claimName(name, { log, sessions, store: createStore({ stateDir: dir }), ...holder, ...claimed });
+    const removeRemains: RemoveRemains = async (_, id) => {
+      const sandbox = await runtime.open(id).catch(() => null);
+      if (sandbox === null) await runtime.sweep();
+      else await sandbox.destroy();
+    };
     const runs = createRuns({
       claimName: claim,
       log,
@@ -113,11 +122,7 @@ export async function createTestStation(options: {
       identity,
       alive,
       runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,
-      removeRemains: async (_, id) => {
-        const sandbox = await runtime.open(id).catch(() => null);
-        if (sandbox === null) await runtime.sweep();
-        else await sandbox.destroy();
-      },
+      removeRemains,
       model: options.model ?? (async () => model),
       agent: async (name) => named(name),
       crashpoint: options.crashpoint ?? noCrash,
@@ -142,6 +147,7 @@ export async function createTestStation(options: {
         createRunVerbs({
           ...common,
           drives,
+          replay: { ...viewing, places, removeRemains, model: async () => model, forkAt: options.forkAt ?? null },
           agents: trusting,
           model: async () => model,
           defaultModel: "scripted",

@@ -1,0 +1,108 @@
+import { AgentDefinition } from "../../contract/agent/agent.ts";
+import { CaissonError } from "../../contract/error/error.ts";
+import type { Session } from "../../contract/session/session.ts";
+import type { Crashpoint } from "../../lib/crashpoint.ts";
+import { ignore } from "../../lib/failures.ts";
+import { newId } from "../../lib/new-id.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
+import { restricted, type Sandbox } from "../../sandbox/sandbox.ts";
+import { createRunSandbox, type RunSandboxOptions } from "../runs/run-sandbox.ts";
+import { createSession, type SessionCreation } from "../sessions/create-session.ts";
+import { type ForkOptions, planFork } from "../sessions/fork-session.ts";
+import { removeSession } from "../sessions/remove-session.ts";
+
+/** The label of a sandbox in which tools run again: the run. */
+const REPLAY_LABEL = "caisson.replay";
+
+export interface ReplaySessionOptions
+  extends Omit<ForkOptions, "runtime">,
+    SessionCreation,
+    Pick<RunSandboxOptions, "removeRemains" | "places"> {
+  runtime: (name: string | undefined, ociRuntime?: string) => Promise<Runtime>;
+  crashpoint: Crashpoint;
+}
+
+/** A sandbox on a copy of the files that a run began with. */
+export interface ReplayPlace {
+  session: string;
+  sandbox(): Promise<Sandbox>;
+  /** Ends the sandbox; the next one has its files, as at the turn of a run. */
+  renew(): Promise<void>;
+}
+
+/**
+ * Does some work in a sandbox without network and secrets, on a copy of the files that a run began with. Removes the
+ * copy afterwards unless `keep` is set; if this process dies, the next sweep removes it. Throws `unsupported` if the
+ * files were not stored or the run could write to folders of the user.
+ */
+export async function inReplaySession<Result>(
+  request: { run: string; definition: AgentDefinition; session: Session; keep: boolean; notice: (text: string) => void },
+  options: ReplaySessionOptions,
+  work: (place: ReplayPlace) => Promise<Result>,
+): Promise<Result> {
+  const { run, session, keep } = request;
+  const { sessions } = options;
+  refuseSharedFolders(run, request.definition);
+  const definition = offline(request.definition);
+  const plan = await planFork({ session, at: { run, step: 0 } }, options);
+  const { owner } = session;
+  const created = { ...plan.session, owner, id: newId("ses"), scope: "session", cleanup: "never" } as const;
+  return await createSession(options, { session: created, note: newId("fork") }, async (fork) => {
+    await plan.fill(fork);
+    const runtime = await options.runtime(session.runtime ?? definition.sandbox.runtime, definition.sandbox.ociRuntime);
+    // Noted before the sandbox exists, so that a sweep looks for its remains there.
+    await sessions.update(fork.id, { runtime: runtime.name });
+    const result = await inSandbox({ ...request, definition, runtime, fork: await sessions.get(fork.id) }, options, work);
+    if (!keep) {
+      await removeSession(await sessions.get(fork.id), { sessions, runtimes: await options.runtimes(), force: true });
+      await ignore(options.log.remove(`session/${fork.id}`), "the history of a session that is gone is harmless");
+    }
+    return result;
+  });
+}
+
+async function inSandbox<Result>(
+  {
+    run,
+    definition,
+    runtime,
+    fork,
+    notice,
+  }: {
+    run: string;
+    definition: AgentDefinition;
+    runtime: Runtime;
+    fork: Session;
+    notice: (text: string) => void;
+  },
+  options: ReplaySessionOptions,
+  work: (place: ReplayPlace) => Promise<Result>,
+): Promise<Result> {
+  const { sessions } = options;
+  await using _lock = await sessions.lock(fork.id, run);
+  const labels = { [REPLAY_LABEL]: run };
+  const onReady = async () => undefined;
+  const place = createRunSandbox({ ...options, run, labels, runtime, definition, session: fork, notice, previous: () => null, onReady });
+  try {
+    return await work({ session: fork.id, sandbox: async () => restricted(await place.get()), renew: () => place.end() });
+  } finally {
+    await place.end();
+  }
+}
+
+/** The same sandbox without a way out: no network, no secrets, and no access to the station. */
+function offline(definition: AgentDefinition): AgentDefinition {
+  const { gateway: _, ...sandbox } = definition.sandbox;
+  return AgentDefinition.parse({
+    ...definition,
+    sandbox: { ...sandbox, network: { mode: "none" }, secrets: {}, secretNames: [], stationAccess: false },
+  });
+}
+
+function refuseSharedFolders(run: string, { sandbox: { mounts = [] } }: AgentDefinition): void {
+  const shared = mounts.find(({ access }) => access === "rw");
+  if (shared === undefined) return;
+  throw new CaissonError("unsupported", `the tools of ${run} cannot run again: they could write to ${shared.path}, which it shared`, {
+    hint: `Replay the run without its tools: caisson replay ${run}`,
+  });
+}
