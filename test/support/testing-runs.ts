@@ -30,7 +30,7 @@ import { turnsOf } from "../../src/station/runs/run-turns.ts";
 import { createRuns, type Runs } from "../../src/station/runs/runs.ts";
 import { planFork } from "../../src/station/sessions/fork-session.ts";
 import { createSessionVerbs, forkSource } from "../../src/station/sessions/session-verbs.ts";
-import { runStream } from "../../src/station/vocabulary/station-names.ts";
+import { runOf, runStream } from "../../src/station/vocabulary/station-names.ts";
 import type { Station } from "../../src/verbs/station.ts";
 import { createSessionStore, type SessionStore } from "../../src/workspace/sessions.ts";
 import { memoryFolder } from "./memory-folder.ts";
@@ -87,6 +87,8 @@ export async function createTestStation(options: {
   model?: (name: string) => Promise<Model>;
   /** The secrets in the station's configuration. */
   secrets?: Readonly<Record<string, SecretConfig>>;
+  /** Whether each run is replayed at the end, which must give the same events. Default: yes. */
+  isReplayed?: boolean;
   /** Forks a run at a step. */
   forkAt?: ReplayVerbOptions["forkAt"];
 }): Promise<TestStation> {
@@ -175,6 +177,15 @@ export async function createTestStation(options: {
     return { runs, sessions, verbs, drives };
   };
   const first = make(1);
+  const checkReplays = async () => {
+    const { heads } = await log.heads({ prefix: runStream(""), limit: 1000 });
+    for (const { stream } of heads) {
+      for await (const event of first.verbs.runs.replay(runOf(stream), {})) {
+        if ("result" in event && !event.result.isSame)
+          throw new Error(`${stream} does not replay: ${JSON.stringify(event.result.difference)}`);
+      }
+    }
+  };
   const events = async (run: string) => (await log.read(runStream(run), { limit: 100_000 })).map(parseRunEvent);
   const start = async (request: StartOptions = {}): Promise<string> => {
     const id = `s${Math.random().toString(36).slice(2, 10)}`;
@@ -213,6 +224,7 @@ export async function createTestStation(options: {
       throw new Error("unreachable");
     },
     async [Symbol.asyncDispose]() {
+      if (options.isReplayed !== false) await checkReplays();
       await first.drives[Symbol.asyncDispose]();
       await runtime.sweep();
       for (const info of await runtime.list()) await (await runtime.open(info.id)).destroy();

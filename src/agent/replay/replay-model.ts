@@ -20,7 +20,7 @@ export function createReplayModel(track: ReplayTrack, options: { name: string; c
     async *stream(request) {
       // Nothing else in a replay waits, and a station has other work.
       await pause();
-      const event = track.next()?.event;
+      const event = track.cursor.next()?.event;
       // The recorded driver died or was released during this call; the next one repeats it.
       if (event === undefined) throw new CaissonError("cancelled", "the recording has no answer for this driver");
       if (request.from.purpose === "summary") {
@@ -66,7 +66,7 @@ function failureOf({ data: { error, retryInMs } }: ModelFailed, ended: string | 
 
 /** Returns the text of the run's end if the failure ended it. */
 function afterFailure(track: ReplayTrack): string | null {
-  const event = track.after()?.event;
+  const event = track.cursor.afterNext()?.event;
   return event?.type === "run.ended" ? event.data.text : null;
 }
 
@@ -74,7 +74,7 @@ function afterFailure(track: ReplayTrack): string | null {
 export function createReplayClock(track: ReplayTrack): LoopClock {
   return {
     async pause(_, signal) {
-      const event = track.next()?.event;
+      const event = track.cursor.next()?.event;
       if (event?.type === "model.ended" && event.data.stop === "interrupted") return track.interrupt();
       if (event?.type === "model.requested" || (event?.type === "run.continued" && event.data.by === "retry")) return;
       const over = Promise.withResolvers<never>();

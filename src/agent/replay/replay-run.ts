@@ -2,14 +2,14 @@ import { setImmediate as tick } from "node:timers/promises";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { RunEvent } from "../../contract/run/run-event.ts";
 import type { ReplayDifference } from "../../contract/run/run-replay.ts";
-import { ignore } from "../../lib/failures.ts";
+import { ignore, ignoring } from "../../lib/failures.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { driveRun } from "../loop.ts";
 import { checkRecording } from "./check-recording.ts";
 import { type RecordedEvent, toReplayItems } from "./replay-items.ts";
 import { createReplayClock, createReplayModel } from "./replay-model.ts";
 import { createReplayTools, noNetwork, noSandbox, type RunTool, recordedHooks } from "./replay-tools.ts";
-import { createTrack, type ReplayTrack } from "./replay-track.ts";
+import { ReplayTrack } from "./replay-track.ts";
 
 /** The loop waits for nothing but the recording, so after this many turns of the event loop it waits in vain. */
 const STALLED_TICKS = 200;
@@ -43,14 +43,14 @@ export interface ReplayOutcome {
 export async function replayRun(options: ReplayOptions): Promise<ReplayOutcome> {
   const { run, events } = options;
   checkRecording(run, events);
-  const track = createTrack(toReplayItems(events), options);
+  const track = new ReplayTrack(toReplayItems(events), options);
   while (track.begin()) {
-    const before = track.repeatedCount();
+    const before = track.repeatedCount;
     options.signal.throwIfAborted();
     await driveOnce(track, options);
-    if (track.difference() === null && track.repeatedCount() === before) ignoreDifference(() => track.differ("the loop ended"));
+    if (track.difference === null && track.repeatedCount === before) ignoring("the track notes it", () => track.differ("the loop ended"));
   }
-  return { steps: track.state.step, events: track.repeatedCount(), difference: track.difference(), notCompared: [...track.notCompared] };
+  return { steps: track.state.step, events: track.repeatedCount, difference: track.difference, notCompared: [...track.notCompared] };
 }
 
 /** Lets the loop repeat the work of one recorded driver. */
@@ -82,7 +82,7 @@ async function driveOnce(track: ReplayTrack, options: ReplayOptions): Promise<vo
   } catch (error) {
     if (options.signal.aborted) throw new CaissonError("cancelled", `the replay of ${options.run} was cancelled`);
     // The journal ended the loop, or the run waits for its provider, as it did.
-    const isExpected = track.difference() !== null || journal.signal.aborted || isPaused(error);
+    const isExpected = track.difference !== null || journal.signal.aborted || isPaused(error);
     if (!isExpected) throw error;
   } finally {
     over.abort();
@@ -124,15 +124,7 @@ async function untilStalled(track: ReplayTrack, work: Work, signal: AbortSignal)
   for (let ticks = 0; ticks < STALLED_TICKS; ticks++) {
     await work.idle();
     await tick(undefined, { signal });
-    if (track.repeatedCount() !== seen) ticks = 0;
-    seen = track.repeatedCount();
-  }
-}
-
-function ignoreDifference(differ: () => never): void {
-  try {
-    differ();
-  } catch {
-    // The track has noted it.
+    if (track.repeatedCount !== seen) ticks = 0;
+    seen = track.repeatedCount;
   }
 }

@@ -31,7 +31,7 @@ export function createReplayTools(
   const agents = definition.agents.map((name) => ({ name, description: definition.subAgents[name]?.description ?? "" }));
   const subAgents = agents.length === 0 ? [] : [createSubAgentTool({ agents, start: () => Promise.reject(notRecorded("agent")) }) as Tool];
   const others = [...mcpToolNames(events)].map(recordedTool);
-  return [...tools, ...others, ...subAgents].map((tool) => replayed(tool, track, runTool));
+  return [...tools, ...others, ...subAgents].map((tool) => replayTool(tool, track, runTool));
 }
 
 /** A tool that only the recording knows. */
@@ -50,19 +50,19 @@ function recordedTool(name: string): Tool {
 
 const notRecorded = (name: string) => new CaissonError("internal", `the tool ${name} has no recorded result`);
 
-function replayed(tool: Tool, track: ReplayTrack, runTool: RunTool | null): Tool {
+function replayTool(tool: Tool, track: ReplayTrack, runTool: RunTool | null): Tool {
   return {
     ...tool,
     async run(args, context): Promise<ToolResult> {
-      const recorded = track.resultOf(context.call)?.data;
+      const recorded = track.cursor.resultOf(context.call)?.data;
       // The recorded driver died or was released during this call; the next one continues from here.
       if (recorded === undefined) return await new Promise<never>(() => {});
       if (runTool !== null) await runTool(tool, args, context, recorded);
-      await track.turnOf(context.call);
-      for (const { data } of track.eventsOf("todo.changed", context.call)) await context.todo.set(data.todo);
+      await track.untilResult(context.call);
+      for (const { data } of track.cursor.todosOf(context.call)) await context.todo.set(data.todo);
       const { outcome, text, details } = recorded;
       if (outcome === "blocked" || outcome === "denied") return track.differ(`tool.started {"call":"${context.call}"}`);
-      const files = track.eventsOf("file.changed", context.call).map(({ data: { call: _, ...file } }) => file);
+      const files = track.cursor.filesOf(context.call).map(({ data: { call: _, ...file } }) => file);
       return { outcome, text, ...(details === undefined ? {} : { details }), files };
     },
   };
@@ -72,7 +72,7 @@ function replayed(tool: Tool, track: ReplayTrack, runTool: RunTool | null): Tool
 export function recordedHooks(track: ReplayTrack): readonly HookFunction[] {
   return [
     ({ call }) => {
-      const recorded = track.resultOf(call)?.data;
+      const recorded = track.cursor.resultOf(call)?.data;
       if (recorded?.outcome !== "blocked") return { kind: "continue" };
       if (recorded.text.startsWith(STOPPED_BY_HOOK)) return { kind: "interrupt", reason: recorded.text.slice(STOPPED_BY_HOOK.length) };
       return recorded.text.startsWith(BLOCKED_BY_HOOK)

@@ -7,16 +7,12 @@ const EXCERPT_CHARACTERS_MAX = 500;
 
 type Data = Readonly<Record<string, unknown>>;
 
-/** Returns the names of the fields in which an event differs from the recorded one; null for an event of another type. */
-export function differentFields(
-  event: NewRunEvent,
-  recorded: NewRunEvent,
-  { ignoring = [] }: { ignoring?: readonly string[] } = {},
-): string[] | null {
+/** Returns the fields in which an event differs from the recorded one; null for an event of another type. */
+export function differentFields(event: NewRunEvent, recorded: NewRunEvent): string[] | null {
   if (event.type !== recorded.type) return null;
   const [now, then] = [comparable(event), comparable(recorded)];
   const names = [...new Set([...Object.keys(now), ...Object.keys(then)])].sort();
-  return names.filter((name) => !ignoring.includes(name) && canonicalJson(now[name] ?? null) !== canonicalJson(then[name] ?? null));
+  return names.filter((name) => canonicalJson(now[name] ?? null) !== canonicalJson(then[name] ?? null));
 }
 
 function comparable({ type, data }: NewRunEvent): Data {
@@ -31,7 +27,7 @@ function comparable({ type, data }: NewRunEvent): Data {
 /** Describes an event, or some of its fields, in a bounded line. */
 export function excerpt(event: NewRunEvent, fields?: readonly string[]): string {
   const data = event.data as Data;
-  const shown = fields === undefined ? data : Object.fromEntries(fields.map((name) => [name, data[name] ?? null]));
-  const text = JSON.stringify(shown) ?? "";
+  const chosenFields = fields === undefined ? data : Object.fromEntries(fields.map((name) => [name, data[name] ?? null]));
+  const text = JSON.stringify(chosenFields) ?? "";
   return `${event.type} ${text.length > EXCERPT_CHARACTERS_MAX ? `${text.slice(0, EXCERPT_CHARACTERS_MAX).toWellFormed()}…` : text}`;
 }

@@ -45,11 +45,11 @@ async function showEvent({ stdout, stderr }: CliContext, event: ReplayEvent): Pr
 }
 
 function stepLines({ step, calls }: ReplayedStep): Line[] {
-  const shown = calls.map(({ call, name, isSame, why }) => {
+  const callLines = calls.map(({ call, name, isSame, why }) => {
     if (isSame === null) return line`  ${call} ${name}: not run again, because ${why ?? "it cannot"}`;
     return line`  ${call} ${name}: ${isSame ? "same" : "different"}`;
   });
-  return [line`step ${step}`, ...shown];
+  return [line`step ${step}`, ...callLines];
 }
 
 function resultLines(result: ReplayResult): Line[] {
@@ -77,14 +77,14 @@ function differenceLines({ step, seq, recorded, replayed }: ReplayDifference): L
   return [where, line`- ${recorded ?? "(the recording ends)"}`, line`+ ${replayed}`];
 }
 
-function driftLines({ step, call, name, arguments: given, recorded, live, diff }: ReplayDrift): Line[] {
+function driftLines({ step, call, name, arguments: args, recorded, live, diff }: ReplayDrift): Line[] {
   const outcome = recorded.outcome === live.outcome ? [] : [line`- ${recorded.outcome}`, line`+ ${live.outcome}`];
   const files = [
     ...recorded.files.filter((file) => !live.files.includes(file)).map((file) => line`- ${file}`),
     ...live.files.filter((file) => !recorded.files.includes(file)).map((file) => line`+ ${file}`),
   ];
   return [
-    line`Step ${step}, ${call} ${name} ${given}:`,
+    line`Step ${step}, ${call} ${name} ${args}:`,
     ...outcome,
     ...files,
     ...(diff === "" ? [] : diff.split("\n").map((text) => line`${text}`)),

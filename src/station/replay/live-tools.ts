@@ -45,9 +45,9 @@ export function createLiveTools(options: {
   return {
     drift,
     takeCalls: () => {
-      const taken = calls;
+      const stepCalls = calls;
       calls = [];
-      return taken;
+      return stepCalls;
     },
     async runTool(tool, args, context, recorded) {
       const { name } = tool;
@@ -62,9 +62,9 @@ export function createLiveTools(options: {
       calls.push({ call, name, outcome: live.outcome, isSame });
       if (isSame) return;
       const step = options.stepOf(call);
-      const given = JSON.stringify(args) ?? "";
+      const argsText = JSON.stringify(args) ?? "";
       drift.push({
-        ...{ step, call, name, arguments: given.slice(0, ARGUMENTS_CHARACTERS_MAX).toWellFormed(), diff: shortDiff(before, after) },
+        ...{ step, call, name, arguments: argsText.slice(0, ARGUMENTS_CHARACTERS_MAX).toWellFormed(), diff: shortDiff(before, after) },
         recorded: { outcome, files: files.recorded.slice(0, FILES_MAX) },
         live: { outcome: live.outcome, files: files.live.slice(0, FILES_MAX) },
       });
@@ -96,14 +96,14 @@ function withoutAdded(text: string): string {
 
 function shortDiff(before: readonly string[], after: readonly string[]): string {
   const pieces = diffLines(before, after);
-  const shown = pieces.flatMap(({ sign, lines }, index) => {
+  const diffed = pieces.flatMap(({ sign, lines }, index) => {
     if (sign !== " ") return lines.map((text) => `${sign}${text}`);
     const lead = index === 0 ? [] : lines.slice(0, CONTEXT_LINES);
     const trail = index === pieces.length - 1 ? [] : lines.slice(-CONTEXT_LINES);
     return (lead.length + trail.length >= lines.length ? lines : [...lead, ...trail]).map((text) => ` ${text}`);
   });
   if (pieces.every(({ sign }) => sign === " ")) return "";
-  const text = shown.slice(0, DIFF_LINES_MAX).join("\n");
-  const isCut = shown.length > DIFF_LINES_MAX || text.length > DIFF_CHARACTERS_MAX;
+  const text = diffed.slice(0, DIFF_LINES_MAX).join("\n");
+  const isCut = diffed.length > DIFF_LINES_MAX || text.length > DIFF_CHARACTERS_MAX;
   return `${text.slice(0, DIFF_CHARACTERS_MAX).toWellFormed()}${isCut ? "\n…" : ""}`;
 }

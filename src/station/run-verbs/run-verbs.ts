@@ -121,10 +121,8 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
       const seq = await reopen(run, reopened, "continue");
       return options.queue() === null ? await begin(run, { signal, detached }) : await viewFrom(run, seq);
     },
-    async prioritize(run, { priority, by }) {
-      await thenRefreshQueue(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log));
-      return await view(run);
-    },
+    prioritize: (run, { priority, by }) =>
+      thenRefreshQueue(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log)).then(() => view(run)),
     label: (run, changes, { by }) => labelRun(run, changes, { by, log }).then(() => view(run)),
     async adopt(run, { by }) {
       const queue = options.queue();
