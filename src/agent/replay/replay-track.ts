@@ -140,10 +140,9 @@ export class ReplayTrack {
     if (event.type === "step.started" && !this.#options.onStep(event.data.step)) this.#end("the replay ends here");
     this.cursor.bringStart(event);
     const { item } = this.cursor;
-    if (item?.kind !== "own") return this.differ(excerpt(event));
-    const fields = this.#compare(event, item.event);
-    if (fields === null) return this.differ(excerpt(event));
-    if (fields.length > 0) return this.differ(excerpt(event, fields), fields);
+    const fields = item?.kind === "own" ? this.#compare(event, item.event) : null;
+    if (item === undefined || fields === null) this.differ(excerpt(event));
+    if (fields.length > 0) this.differ(excerpt(event, fields), fields);
     this.cursor.advance();
     this.#repeatedCount += 1;
     applyEvent(this.state, item.event);

@@ -38,7 +38,10 @@ function onlyOnce(script: Script): { model: Model; forbid: () => void } {
     if (isForbidden) throw new Error("a replay called the model");
     return model.stream(...call);
   };
-  return { model: { ...model, stream }, forbid: () => void (isForbidden = true) };
+  const forbid = () => {
+    isForbidden = true;
+  };
+  return { model: { ...model, stream }, forbid };
 }
 
 const script = {
