@@ -6,6 +6,7 @@ import { Problem } from "../contract/api/problem.ts";
 import { JobEvent } from "../contract/durable/durable-event.ts";
 import { FedJobEvent, FedRunEvent, FedSandboxEvent } from "../contract/feed/fed-event.ts";
 import { DoctorReport } from "../contract/machine/machine-verbs.ts";
+import { BestEvent } from "../contract/best/best-event.ts";
 import { MergeEvent } from "../contract/merge/merge-event.ts";
 import { Ended } from "../contract/outcome.ts";
 import { RunEvent } from "../contract/run/run-event.ts";
@@ -46,6 +47,7 @@ const named = {
   FileEntry,
   FileList,
   MergeEvent,
+  BestEvent,
   NewToken,
   NumberedEvent,
   OwnSpecEvent,

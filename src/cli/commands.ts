@@ -5,6 +5,7 @@ import { labelCommand } from "./machine/define-label-command.ts";
 import { machineCommands } from "./machine/define-machine-commands.ts";
 import { storageCommands } from "./machine/define-storage-commands.ts";
 import { mcpCommand } from "./mcp/define-mcp-command.ts";
+import { bestCommands } from "./bests/define-best-commands.ts";
 import { mergeCommands } from "./merges/define-merge-commands.ts";
 import { netCommands } from "./network/define-net-commands.ts";
 import { previewCommands } from "./network/define-preview-commands.ts";
@@ -33,6 +34,7 @@ export const commands: readonly CommandDefinition[] = [
   ...specCommands,
   ...sandboxCommands,
   ...mergeCommands,
+  ...bestCommands,
   ...netCommands,
   ...previewCommands,
   ...stationCommands,

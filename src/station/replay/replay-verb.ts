@@ -10,21 +10,23 @@ import { type ReplayEvent, ReplayRun, type ReplayRunInput } from "../../contract
 import { streamOf } from "../../lib/stream-of.ts";
 import type { Log } from "../../log/log.ts";
 import type { ModelTape } from "../runs/start-run.ts";
+import { inOfflineFork, type OfflineFork, type OfflineForkOptions } from "../sessions/offline-fork.ts";
 import { ignoringLines } from "./ignored-lines.ts";
 import { createLiveTools } from "./live-tools.ts";
 import { readRecording } from "./read-recording.ts";
-import { inReplaySession, type ReplayPlace, type ReplaySessionOptions } from "./replay-session.ts";
 
 /** Where no model is asked, this stands for the folder of its recordings. */
 const NO_FOLDER = "/nonexistent";
 
-export interface ReplayVerbOptions extends ReplaySessionOptions {
+export interface ReplayVerbOptions extends OfflineForkOptions {
   log: Log;
   model: (name: string, tape: ModelTape) => Promise<Model>;
   /** Starts a run with the conversation and the files of this one after a step. Null: this station cannot. */
   forkAt: ((run: string, step: number, options: { labels: Readonly<Record<string, string>> }) => Promise<{ run: string }>) | null;
 }
 
+/** The label of a sandbox in which tools run again: the run. */
+const REPLAY_LABEL = "caisson.replay";
 /** The label of a run that continues a replay: the run that was replayed. */
 const FORK_LABEL = "replay-of";
 
@@ -84,11 +86,13 @@ async function replayLive({ request, ...replay }: Replay, options: ReplayVerbOpt
   const { run, events, signal } = replay;
   if (request.liveFrom !== undefined) throw new CaissonError("invalid", "a run continues live after recorded tools, not after live ones");
   const { definition, session } = startOf(run, events);
-  const about = { run, definition, session: await options.sessions.get(session), keep: request.keep };
+  // The files from before the first turn.
+  const from = { session: await options.sessions.get(session), at: { run, step: 0 } };
+  const about = { from, run, definition, labels: { [REPLAY_LABEL]: run }, keep: request.keep };
   const lines = ignoringLines(request.ignore);
   tell({ progress: "Copying the files that the run began with" });
   const notice = (progress: string) => tell({ progress });
-  await inReplaySession({ ...about, notice }, options, async (place) => {
+  await inOfflineFork({ ...about, notice }, options, async (place) => {
     const live = createLiveTools({ ...callsOf(events), sandbox: () => place.sandbox(), lines, signal });
     const steps = tellSteps((step) => tell({ step: { step, calls: live.takeCalls() } }));
     const renewal = createRenewal(place);
@@ -133,7 +137,7 @@ function resultOf(run: string, tools: "recorded" | "live", outcome: ReplayOutcom
 }
 
 /** A run works in a new sandbox after each turn, and so does its replay. */
-function createRenewal(place: ReplayPlace) {
+function createRenewal(place: OfflineFork) {
   let known: string | null = null;
   let renewing: Promise<void> = Promise.resolve();
   return {

@@ -7,14 +7,11 @@ import { newId } from "../../lib/new-id.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { restricted, type Sandbox } from "../../sandbox/sandbox.ts";
 import { createRunSandbox, type RunSandboxOptions } from "../runs/run-sandbox.ts";
-import { createSession, type SessionCreation } from "../sessions/create-session.ts";
-import { type ForkOptions, planFork } from "../sessions/fork-session.ts";
-import { removeSession } from "../sessions/remove-session.ts";
+import { createSession, type SessionCreation } from "./create-session.ts";
+import { type ForkOptions, type ForkSource, planFork } from "./fork-session.ts";
+import { removeSession } from "./remove-session.ts";
 
-/** The label of a sandbox in which tools run again: the run. */
-const REPLAY_LABEL = "caisson.replay";
-
-export interface ReplaySessionOptions
+export interface OfflineForkOptions
   extends Omit<ForkOptions, "runtime">,
     SessionCreation,
     Pick<RunSandboxOptions, "removeRemains" | "places"> {
@@ -22,8 +19,22 @@ export interface ReplaySessionOptions
   crashpoint: Crashpoint;
 }
 
-/** A sandbox on a copy of the files that a run began with. */
-export interface ReplayPlace {
+export interface OfflineForkRequest {
+  /** The files to copy. */
+  from: ForkSource;
+  /** The agent whose sandbox this is like. */
+  definition: AgentDefinition;
+  /** The run for which it works, which holds the copy. */
+  run: string;
+  /** The labels of its sandbox. */
+  labels: Readonly<Record<string, string>>;
+  /** Whether the copy stays. */
+  keep: boolean;
+  notice: (text: string) => void;
+}
+
+/** A sandbox on a copy of a session's files, in which no process of the agent is alive. */
+export interface OfflineFork {
   session: string;
   sandbox(): Promise<Sandbox>;
   /** Ends the sandbox; the next one has its files, as at the turn of a run. */
@@ -31,25 +42,25 @@ export interface ReplayPlace {
 }
 
 /**
- * Does some work in a sandbox without network and secrets, on a copy of the files that a run began with. Removes the
- * copy afterwards unless `keep` is set; if this process dies, the next sweep removes it. Throws `unsupported` if the
- * files were not stored or the run could write to folders of the user.
+ * Does some work in a sandbox without network and secrets, on a copy of a session's files. Removes the copy afterwards
+ * unless `keep` is set; if this process dies, the next sweep removes it. Throws `unsupported` if the files were not
+ * stored or the sandbox could write to folders of the user.
  */
-export async function inReplaySession<Result>(
-  request: { run: string; definition: AgentDefinition; session: Session; keep: boolean; notice: (text: string) => void },
-  options: ReplaySessionOptions,
-  work: (place: ReplayPlace) => Promise<Result>,
+export async function inOfflineFork<Result>(
+  request: OfflineForkRequest,
+  options: OfflineForkOptions,
+  work: (place: OfflineFork) => Promise<Result>,
 ): Promise<Result> {
-  const { run, session, keep } = request;
+  const { from, run, keep } = request;
   const { sessions } = options;
   refuseSharedFolders(run, request.definition);
   const definition = offline(request.definition);
-  const plan = await planFork({ session, at: { run, step: 0 } }, options);
-  const { owner } = session;
+  const plan = await planFork(from, options);
+  const { owner } = from.session;
   const created = { ...plan.session, owner, id: newId("ses"), scope: "session", cleanup: "never" } as const;
   return await createSession(options, { session: created, note: newId("fork") }, async (fork) => {
     await plan.fill(fork);
-    const runtime = await options.runtime(session.runtime ?? definition.sandbox.runtime, definition.sandbox.ociRuntime);
+    const runtime = await options.runtime(from.session.runtime ?? definition.sandbox.runtime, definition.sandbox.ociRuntime);
     // Noted before the sandbox exists, so that a sweep looks for its remains there.
     await sessions.update(fork.id, { runtime: runtime.name });
     const result = await inSandbox({ ...request, definition, runtime, fork: await sessions.get(fork.id) }, options, work);
@@ -62,25 +73,12 @@ export async function inReplaySession<Result>(
 }
 
 async function inSandbox<Result>(
-  {
-    run,
-    definition,
-    runtime,
-    fork,
-    notice,
-  }: {
-    run: string;
-    definition: AgentDefinition;
-    runtime: Runtime;
-    fork: Session;
-    notice: (text: string) => void;
-  },
-  options: ReplaySessionOptions,
-  work: (place: ReplayPlace) => Promise<Result>,
+  { run, definition, runtime, fork, labels, notice }: OfflineForkRequest & { runtime: Runtime; fork: Session },
+  options: OfflineForkOptions,
+  work: (place: OfflineFork) => Promise<Result>,
 ): Promise<Result> {
   const { sessions } = options;
   await using _lock = await sessions.lock(fork.id, run);
-  const labels = { [REPLAY_LABEL]: run };
   const onReady = async () => undefined;
   const place = createRunSandbox({ ...options, run, labels, runtime, definition, session: fork, notice, previous: () => null, onReady });
   try {
@@ -102,7 +100,11 @@ function offline(definition: AgentDefinition): AgentDefinition {
 function refuseSharedFolders(run: string, { sandbox: { mounts = [] } }: AgentDefinition): void {
   const shared = mounts.find(({ access }) => access === "rw");
   if (shared === undefined) return;
-  throw new CaissonError("unsupported", `the tools of ${run} cannot run again: they could write to ${shared.path}, which it shared`, {
-    hint: `Replay the run without its tools: caisson replay ${run}`,
-  });
+  throw new CaissonError(
+    "unsupported",
+    `nothing can run on a copy of the files of ${run}: it could write to ${shared.path}, which the run shares`,
+    {
+      hint: "Share the folder read-only or as an overlay.",
+    },
+  );
 }
