@@ -50,7 +50,10 @@ export function createInbox(
 }
 
 /** Returns the durable jobs that a station paused because they crashed the station before it. */
-async function poisonedThings(station: Pick<Station, "workflows" | "specs" | "ships" | "merges" | "bests">, limit: number): Promise<InboxItem[]> {
+async function poisonedThings(
+  station: Pick<Station, "workflows" | "specs" | "ships" | "merges" | "bests">,
+  limit: number,
+): Promise<InboxItem[]> {
   const query = { state: "open", status: "paused", limit } as const;
   const [workflows, merges, bests, ships, specs] = await Promise.all([
     station.workflows.list(query),

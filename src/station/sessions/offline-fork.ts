@@ -11,6 +11,8 @@ import { createSession, type SessionCreation } from "./create-session.ts";
 import { type ForkOptions, type ForkSource, planFork } from "./fork-session.ts";
 import { removeSession } from "./remove-session.ts";
 
+const FORK_LABEL = "caisson.fork";
+
 export interface OfflineForkOptions
   extends Omit<ForkOptions, "runtime">,
     SessionCreation,
@@ -80,7 +82,19 @@ async function inSandbox<Result>(
   const { sessions } = options;
   await using _lock = await sessions.lock(fork.id, run);
   const onReady = async () => undefined;
-  const place = createRunSandbox({ ...options, run, labels, runtime, definition, session: fork, notice, previous: () => null, onReady });
+  // A sandbox is found again by its labels, and two forks of one run may be at work.
+  const own = { ...labels, [FORK_LABEL]: fork.id };
+  const place = createRunSandbox({
+    ...options,
+    run,
+    labels: own,
+    runtime,
+    definition,
+    session: fork,
+    notice,
+    previous: () => null,
+    onReady,
+  });
   try {
     return await work({ session: fork.id, sandbox: async () => restricted(await place.get()), renew: () => place.end() });
   } finally {
