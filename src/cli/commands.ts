@@ -1,3 +1,4 @@
+import { bestCommands } from "./bests/define-best-commands.ts";
 import { chatCommands } from "./chat/define-chat-commands.ts";
 import type { CommandDefinition } from "./command.ts";
 import { defineCommand } from "./define-command.ts";
@@ -5,7 +6,6 @@ import { labelCommand } from "./machine/define-label-command.ts";
 import { machineCommands } from "./machine/define-machine-commands.ts";
 import { storageCommands } from "./machine/define-storage-commands.ts";
 import { mcpCommand } from "./mcp/define-mcp-command.ts";
-import { bestCommands } from "./bests/define-best-commands.ts";
 import { mergeCommands } from "./merges/define-merge-commands.ts";
 import { netCommands } from "./network/define-net-commands.ts";
 import { previewCommands } from "./network/define-preview-commands.ts";

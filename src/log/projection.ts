@@ -1,8 +1,8 @@
 import type { z } from "zod";
+import { bestEvents } from "../contract/best/best-event.ts";
 import { applyToJobFacts, DRIVEN_FACTS_VERSION, emptyJobFacts, type JobFacts } from "../contract/durable/durable-job.ts";
 import type { AnyEventDefinition } from "../contract/event/define-event.ts";
 import { type EventFamily, readEvent, type StoredForm } from "../contract/event/event-family.ts";
-import { bestEvents } from "../contract/best/best-event.ts";
 import { mergeEvents } from "../contract/merge/merge-event.ts";
 import { runEvents } from "../contract/run/run-event.ts";
 import { applyToFacts, emptyRunFacts, RUN_FACTS_VERSION, type RunFacts } from "../contract/run/run-facts.ts";

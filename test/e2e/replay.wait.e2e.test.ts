@@ -30,7 +30,7 @@ async function replay(run: string, ...options: string[]): Promise<{ code: number
   return { code, events, result: (last as { result: ReplayResult }).result };
 }
 
-test("a run replays from its log, and its tools run again on the files that it began with", async () => {
+test("a run replays from its log, and its tools on the files that it began with", async () => {
   const folder = await cli.folder({ "a.txt": "one\n", "AGENTS.md": "Be brief.\n" });
   const run = await ended(
     [
@@ -77,7 +77,7 @@ test("a replay that is killed leaves nothing behind", async () => {
   await expect.poll(sessions).toEqual(before);
 });
 
-test("a continued run replays as a whole, and what cannot run again is refused by name", async () => {
+test("a continued run replays as a whole; what cannot run again is refused by name", async () => {
   const folder = await cli.folder({});
   const run = await ended([{ calls: [bash("echo one")] }], folder);
   const continued = await cli.run(["run", "again", `--continue=${run}`], { cwd: folder });

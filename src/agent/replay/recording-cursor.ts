@@ -55,7 +55,7 @@ export class RecordingCursor {
       .toArray();
   }
 
-  /** Moves the start of a call here. Calls that run in parallel start before others end; when exactly, depends on time. */
+  /** Moves the start of a call here: when exactly a parallel call starts, before others end, depends on time. */
   bringStart(event: NewRunEvent): void {
     if (event.type !== "tool.started") return;
     for (let at = this.#at; at < this.#items.length; at++) {

@@ -16,7 +16,10 @@ const LOOP_RESOLUTION_MS = 20;
 const NANOSECONDS = 1e9;
 
 /** The parts of a station that provide metrics. */
-export type WatchedStation = Pick<Station, "runs" | "sandboxes" | "health" | "machine" | "workflows" | "specs" | "ships" | "merges" | "bests">;
+export type WatchedStation = Pick<
+  Station,
+  "runs" | "sandboxes" | "health" | "machine" | "workflows" | "specs" | "ships" | "merges" | "bests"
+>;
 
 export interface StationMetrics extends Disposable {
   /** Returns the current metrics. */

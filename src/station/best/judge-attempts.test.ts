@@ -30,7 +30,7 @@ test("what agents wrote is bounded, and enclosed in marks that they cannot know"
   expect(user?.match(/<\/?k3v7>/g)).toEqual(["<k3v7>", "</k3v7>"]);
 });
 
-test("a judge's answer and its cost are returned, and a useless answer is none", async () => {
+test("a judge's answer and its cost are returned, and a useless answer is dropped", async () => {
   const { signal } = new AbortController();
   const say = answer([{ attempt: 1, score: 1, why: "ok" }]);
   const model = createScriptedModel({ turns: [{ say }], costUsdPerCall: 0.5 });

@@ -38,7 +38,7 @@ const Answer = z.strictObject({
   attempts: z.array(z.strictObject({ attempt: z.int().positive(), score: z.number().min(0).max(1), why: z.string().max(2000) })).max(1000),
 });
 
-/** Asks a model which attempt solves the task best. What it gets is data; its answer yields only numbers and reasons. */
+/** Asks a model which attempt solves the task best. It gets data; its answer yields only numbers and reasons. */
 export async function askBestJudge(
   about: { task: string; candidates: readonly Candidate[] },
   { model, signal }: { model: Model; signal: AbortSignal },

@@ -8,7 +8,7 @@ const facts = (attempt: number, other: Partial<RankedFacts> = {}): RankedFacts =
 });
 const order = (...attempts: RankedFacts[]) => rankAttempts(attempts).map(({ attempt }) => attempt);
 
-test("those that pass come first, then the score, the judge, the cost and the time decide", () => {
+test("attempts that pass come first, then score, judge, cost and time decide", () => {
   expect(order(facts(1, { isPassed: false, score: 9 }), facts(2))).toEqual([2, 1]);
   expect(order(facts(1), facts(2, { score: 0.1 }), facts(3, { score: 0.9, costUsd: 50 }))).toEqual([3, 2, 1]);
   expect(order(facts(1, { judged: 0.2 }), facts(2, { judged: 0.8, costUsd: 9 }))).toEqual([2, 1]);
