@@ -27,6 +27,15 @@ export function shareOfNext({ budgets, attempts }: Pick<BestState, "budgets" | "
   return share;
 }
 
+/** Returns whether nothing is left for the judge. */
+export function isSpent({ budgets, attempts }: Pick<BestState, "budgets" | "attempts">): boolean {
+  const { costUsd, tokens } = budgets;
+  return (
+    (costUsd !== undefined && sum(attempts, (attempt) => attempt.costUsd ?? promised(attempt).costUsd) >= costUsd) ||
+    (tokens !== undefined && sum(attempts, (attempt) => attempt.tokens) >= tokens)
+  );
+}
+
 const promised = ({ budgets: { costUsd = 0, tokens = 0 } }: AttemptState) => ({ costUsd, tokens });
 const isOver = ({ finish }: AttemptState) => finish !== null;
 const sum = (attempts: readonly AttemptState[], of: (attempt: AttemptState) => number) =>

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type BestEvent, bestEvents, type NewBestEvent } from "../../contract/best/best-event.ts";
+import { bestEvents, type NewBestEvent } from "../../contract/best/best-event.ts";
 import { emptyJobFacts } from "../../contract/durable/durable-job.ts";
 import { makeEvent } from "../../contract/event/event-family.ts";
+import type { ReadKindEvent } from "../durable/kind.ts";
 import { lowerBudgets, shareOfNext } from "./best-budget.ts";
 import { applyToBest, type BestState, emptyBest } from "./best-state.ts";
 import { decideBest } from "./decide-best.ts";
@@ -21,7 +22,7 @@ function begun(about: Partial<Extract<NewBestEvent, { type: "best.begun" }>["dat
 }
 
 function fold(state: BestState, events: readonly NewBestEvent[]): void {
-  for (const event of events) applyToBest(state, makeEvent(bestEvents, event as never) as unknown as BestEvent);
+  for (const event of events) applyToBest(state, makeEvent(bestEvents, event as never) as unknown as ReadKindEvent);
 }
 
 /** The outcome of an effect, chosen by a number. */

@@ -1,7 +1,7 @@
 import type { NewBestEvent } from "../../contract/best/best-event.ts";
 import type { JobFacts } from "../../contract/durable/durable-job.ts";
 import type { Effect, JobDecision } from "../durable/kind.ts";
-import { shareOfNext } from "./best-budget.ts";
+import { isSpent, shareOfNext } from "./best-budget.ts";
 import type { AttemptState, BestState } from "./best-state.ts";
 import { type Rank, rankAttempts } from "./rank-attempts.ts";
 
@@ -48,7 +48,10 @@ function nextToStart(state: BestState): NewBestEvent | null {
 function afterAttempts(state: BestState): Decision {
   const { judge, judging, grade } = state;
   const candidates = candidatesOf(state);
-  if (judge !== null && judging === "no" && candidates.length > 1) return { append: [{ type: "best.judge_started", data: {} }] };
+  if (judge !== null && judging === "no" && candidates.length > 1) {
+    const unheard = { opinions: null, costUsd: 0, text: "The budget is used up, so the judge was not asked." };
+    return { append: [isSpent(state) ? { type: "best.judged", data: unheard } : { type: "best.judge_started", data: {} }] };
+  }
   const [first] = rankOf(state);
   const winner = candidates.find(({ attempt }) => attempt === first?.attempt);
   if (winner !== undefined && isPassed(winner)) return { append: [{ type: "best.promote_started", data: { attempt: winner.attempt } }] };

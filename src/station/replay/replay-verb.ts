@@ -10,9 +10,9 @@ import { type ReplayEvent, ReplayRun, type ReplayRunInput } from "../../contract
 import { streamOf } from "../../lib/stream-of.ts";
 import type { Log } from "../../log/log.ts";
 import type { ModelTape } from "../runs/start-run.ts";
-import { inOfflineFork, type OfflineFork, type OfflineForkOptions } from "../sessions/offline-fork.ts";
 import { ignoringLines } from "./ignored-lines.ts";
 import { createLiveTools } from "./live-tools.ts";
+import { inOfflineFork, type OfflineFork, type OfflineForkOptions } from "./offline-fork.ts";
 import { readRecording } from "./read-recording.ts";
 
 /** Where no model is asked, this stands for the folder of its recordings. */

@@ -7,9 +7,9 @@ import { newId } from "../../lib/new-id.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { restricted, type Sandbox } from "../../sandbox/sandbox.ts";
 import { createRunSandbox, type RunSandboxOptions } from "../runs/run-sandbox.ts";
-import { createSession, type SessionCreation } from "./create-session.ts";
-import { type ForkOptions, type ForkSource, planFork } from "./fork-session.ts";
-import { removeSession } from "./remove-session.ts";
+import { createSession, type SessionCreation } from "../sessions/create-session.ts";
+import { type ForkOptions, type ForkSource, planFork } from "../sessions/fork-session.ts";
+import { removeSession } from "../sessions/remove-session.ts";
 
 const FORK_LABEL = "caisson.fork";
 
