@@ -15,8 +15,8 @@ const BestEventEntry = z.object({ seq: z.int().positive(), type: z.string(), ver
  */
 export const bests = {
   /**
-   * Starts a best-of, and resolves at once. Throws `not_found` for a run, `invalid`, and `unsupported` where runs cannot
-   * be forked.
+   * Starts a best-of, and resolves at once. Throws `not_found` for a run, `invalid`, and `unsupported` where runs
+   * cannot be forked.
    */
   start: verbOfType<(request: StartBest, options?: { owner?: string }) => Promise<BestView>>()({
     path: "POST /v1/bests",

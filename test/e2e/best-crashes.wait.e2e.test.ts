@@ -21,7 +21,7 @@ async function pointsIn(list: string): Promise<string[]> {
 
 // Only without a station: otherwise the test would have to kill the station.
 test.runIf(stationMode === "none")(
-  "a best-of killed before or after any write promotes the same attempt, with no leftovers",
+  "a best-of killed at any write promotes the same attempt, with no leftovers",
   { timeout: 1_200_000 },
   async () => {
     const folder = await cli.folder({ "n.txt": "0\n" });

@@ -19,7 +19,7 @@ async function best(argv: readonly string[], cwd: string): Promise<{ code: numbe
   return { code, stderr, view: JSON.parse(text.trim().split("\n").at(-1) || "null") as BestView };
 }
 
-test("the third of four attempts passes and is promoted, though the driver was killed in between", async () => {
+test("the third of four attempts is promoted, though the driver is killed in between", async () => {
   const folder = await cli.folder({ "n.txt": "0\n" });
   const models = await Promise.all([1, 2, 3, 4].map((number) => doing(`sleep 0.3; echo ${number} > n.txt; sleep 1000 &`, 100)));
   const grade = '! pgrep sleep && [ -z "$HTTPS_PROXY" ] && grep -q 3 n.txt';
@@ -66,7 +66,7 @@ test("scores rank attempts, and one budget bounds them all", async () => {
   expect(poor.view).toMatchObject({ finish: "failed", text: "No attempt was done.", winner: null });
 });
 
-test("bad input is refused before anything is paid for, and a cancelled best-of stops its attempts", async () => {
+test("bad input is refused first, and a cancelled best-of stops its attempts", async () => {
   const folder = await cli.folder({});
   for (const [argv, message] of [
     [["x y", "-n", "0"], "attempts"],

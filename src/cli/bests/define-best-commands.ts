@@ -34,7 +34,7 @@ export const bestCommands = defineCommands([
     path: ["best"],
     summary: "Make several attempts at a task, grade them, and promote the best one",
     details:
-      "Each attempt is a run of its own. The grader runs on a copy of its files, without network, where no process of the agent is alive; it passes with exit code 0, and may print `score: N` as its last line. The winner becomes this folder's newest run, so `caisson diff` and `caisson apply` mean it; the others stay, labelled best=ID.\nExit code: 0 an attempt was promoted, 1 none, 125 if Caisson itself failed.",
+      "Each attempt is a separate run. The grader runs on a copy of its files, without network, where no process of the agent is alive; it passes with exit code 0, and may print `score: N` as its last line. The winner becomes this folder's newest run, so `caisson diff` and `caisson apply` mean it; the others stay, labelled best=ID.\nExit code: 0 an attempt was promoted, 1 none, 125 if Caisson itself failed.",
     options: [
       { name: "attempts", short: "n", value: "N", summary: "Make N attempts (default 4)" },
       { name: "models", value: "A,B", summary: "Let the attempts take turns with these models" },

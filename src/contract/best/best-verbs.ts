@@ -29,7 +29,7 @@ export type AttemptRun = z.infer<typeof AttemptRun>;
 
 export const StartBest = z
   .strictObject({
-    /** The task of each attempt, which begins anew. */
+    /** The task of each attempt, which starts without a conversation. */
     start: AttemptRun.optional(),
     /** Instead: the run that each attempt forks, after a step (default: its last), with a further message. */
     run: z

@@ -5,8 +5,8 @@ import type { AttemptState, BestState } from "./best-state.ts";
 const TOKENS_MIN = 1;
 
 /**
- * Returns the share of the next attempt: what is neither spent nor promised to another one, divided by the attempts that
- * have not begun. Null if nothing is left. An attempt whose price is unknown counts with its whole share.
+ * Returns the share of the next attempt: what is neither spent nor promised to another one, divided by the attempts
+ * that have not begun. Null if nothing is left. An attempt whose price is unknown counts with its whole share.
  */
 export function shareOfNext({ budgets, attempts }: Pick<BestState, "budgets" | "attempts">): Budgets | null {
   const count = attempts.filter(({ status }) => status === "waiting").length;

@@ -16,8 +16,8 @@ import { askBestJudge, type Candidate } from "./judge-attempts.ts";
 import { runGrader } from "./run-grader.ts";
 
 /** The labels of an attempt's run: the best-of, and the place that it got. */
-export const BEST_LABEL = "best";
-export const PLACE_LABEL = "best-place";
+const BEST_LABEL = "best";
+const PLACE_LABEL = "best-place";
 const STORED_MS_MAX = 60_000;
 const STORED_POLL_MS = 50;
 const JUDGE_MS_MAX = 10 * 60_000;

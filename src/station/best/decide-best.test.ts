@@ -11,7 +11,7 @@ import { decideBest } from "./decide-best.ts";
 const facts = { ...emptyJobFacts(), id: "best_aaaaaaaaaaaa" };
 const run = "run_aaaaaaaaaaaa";
 
-function begun(about: Partial<Extract<NewBestEvent, { type: "best.begun" }>["data"]> = {}): BestState {
+function newState(about: Partial<Extract<NewBestEvent, { type: "best.begun" }>["data"]> = {}): BestState {
   const state = emptyBest();
   const data = {
     ...{ source: { kind: "task" as const, start: {} }, task: "t", attempts: 4, models: [], grade: null, gradeTimeoutMs: 1000, judge: null },
@@ -45,7 +45,7 @@ function outcomeOf(what: string, attempt: number, choice: number): NewBestEvent 
   }
 }
 
-test("a best-of ends with any outcomes, never exceeds its concurrency or budget, and promotes only what passes", () => {
+test("a best-of ends, keeps to its bounds, and promotes only what passes", () => {
   const about = fc.record({
     attempts: fc.integer({ min: 1, max: 6 }),
     concurrency: fc.integer({ min: 1, max: 3 }),
@@ -54,19 +54,19 @@ test("a best-of ends with any outcomes, never exceeds its concurrency or budget,
     budgets: fc.constantFrom({}, { costUsd: 1 }, { tokens: 1000 }),
   });
   fc.assert(
-    fc.property(about, fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 40 }), (given, choices) => {
-      const state = begun(given);
+    fc.property(about, fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 40 }), (request, choices) => {
+      const state = newState(request);
       for (let turn = 0; turn < 200; turn++) {
         const decision = decideBest(state, { facts });
         const active = state.attempts.filter(({ status }) => ["starting", "running", "grading"].includes(status));
-        expect(active.length).toBeLessThanOrEqual(given.concurrency);
+        expect(active.length).toBeLessThanOrEqual(request.concurrency);
         const shares = state.attempts.reduce((sum, { budgets }) => sum + (budgets.costUsd ?? 0), 0);
-        expect(shares).toBeLessThanOrEqual(6 * ("costUsd" in given.budgets ? 1 : 0) + 1e-9);
+        expect(shares).toBeLessThanOrEqual(6 * ("costUsd" in request.budgets ? 1 : 0) + 1e-9);
         if ("append" in decision) fold(state, decision.append);
         else if ("end" in decision) {
           const winner = state.attempts.find(({ attempt }) => attempt === state.winner?.attempt);
           expect(decision.end.finish).toBe(winner === undefined ? "failed" : "completed");
-          if (winner !== undefined) expect(given.grade === null ? winner.finish === "done" : winner.grade?.isPassed).toBe(true);
+          if (winner !== undefined) expect(request.grade === null ? winner.finish === "done" : winner.grade?.isPassed).toBe(true);
           return;
         } else {
           const [effect] = decision.effects;
@@ -79,7 +79,7 @@ test("a best-of ends with any outcomes, never exceeds its concurrency or budget,
 });
 
 test("a cancelled best-of cancels its work, then ends", () => {
-  const state = begun();
+  const state = newState();
   fold(state, [
     { type: "best.attempt_started", data: { attempt: 1, model: null, budgets: {} } },
     { type: "best.attempted", data: { attempt: 1, run, session: run } },
@@ -91,7 +91,7 @@ test("a cancelled best-of cancels its work, then ends", () => {
 });
 
 test("attempts take turns with the models, and share what is left of the budget", () => {
-  const state = begun({ models: ["a/1", "b/2"], budgets: { costUsd: 1 }, concurrency: 1, attempts: 3 });
+  const state = newState({ models: ["a/1", "b/2"], budgets: { costUsd: 1 }, concurrency: 1, attempts: 3 });
   const next = () => {
     const decision = decideBest(state, { facts });
     if (!("append" in decision)) throw new Error("it starts nothing");

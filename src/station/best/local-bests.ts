@@ -44,8 +44,8 @@ export function createLocalBests({ jobs, station, checkModel, canFork }: LocalBe
           ? { kind: "task" as const, start: asJson(start) }
           : { kind: "run" as const, run: view.run, step: run?.step ?? null, send: run?.send ?? null };
       const task = (start?.task ?? view?.title ?? "").slice(0, TASK_CHARACTERS_MAX);
-      const begun = { source, task, attempts, models, grade: grade ?? null, judge: judge ?? null, ...bounds };
-      const id = await jobs.start({ title: task, owner, events: [{ type: "best.begun", data: begun }] });
+      const definition = { source, task, attempts, models, grade: grade ?? null, judge: judge ?? null, ...bounds };
+      const id = await jobs.start({ title: task, owner, events: [{ type: "best.begun", data: definition }] });
       return await toBestView(id, jobs);
     },
   };
