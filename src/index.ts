@@ -10,6 +10,7 @@ import type { Usage } from "./contract/model/usage.ts";
 import type { FinishReason } from "./contract/outcome.ts";
 import type { Budgets } from "./contract/run/run.ts";
 import type { RunEvent } from "./contract/run/run-event.ts";
+import type { ReplayEvent, ReplayResult, ReplayRunInput } from "./contract/run/run-replay.ts";
 import type { SandboxConfig, SandboxConfigInput, SandboxInfo } from "./contract/sandbox/sandbox.ts";
 import type { SandboxEvent } from "./contract/sandbox/sandbox-event.ts";
 import type { FolderMount } from "./contract/sandbox/sandbox-fields.ts";
@@ -49,6 +50,7 @@ export { parsePolicy, parseRule } from "./contract/network/network-text.ts";
 export type { Ended, FinishReason } from "./contract/outcome.ts";
 export type { Budgets } from "./contract/run/run.ts";
 export type { RunEvent } from "./contract/run/run-event.ts";
+export type { ReplayDifference, ReplayDrift, ReplayEvent, ReplayResult } from "./contract/run/run-replay.ts";
 export type {
   Capabilities,
   Limits,
@@ -278,6 +280,27 @@ export async function continueAgent(options: ContinueAgentOptions): Promise<Agen
   const program = await import("./compose/start-agent.ts");
   await using station = await openStation({ ...options, folder: process.cwd() });
   return await program.continueAgent(station, options);
+}
+
+export interface ReplayAgentOptions extends CaissonOptions, Pick<ReplayRunInput, "tools" | "ignore" | "keep"> {
+  run: string;
+  /** Your own model, if the run had one: for the size of its context. It is not asked. */
+  model?: Model;
+  /** As for `runAgent`; only live tools need one. */
+  runtime?: string | Runtime;
+  onReplayEvent?: (event: ReplayEvent) => void;
+  signal?: AbortSignal;
+}
+
+/**
+ * Runs the loop of a run again from its log, with the recorded answers of the model, and compares every event. With
+ * `tools: "live"`, the tools run again, without network, on a copy of the files that the run began with. Throws `gone`
+ * for an incomplete recording, `unsupported` if the files were not stored, `cancelled`.
+ */
+export async function replayAgent(options: ReplayAgentOptions): Promise<ReplayResult> {
+  const program = await import("./compose/start-agent.ts");
+  await using station = await openStation({ ...options, folder: process.cwd() });
+  return await program.replayAgent(station, options);
 }
 
 async function openStation(options: Omit<ContinueAgentOptions, "run"> & { folder: string }) {

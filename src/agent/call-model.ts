@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error/error.ts";
 import type { Usage } from "../contract/model/usage.ts";
 import type { AssistantPart } from "../contract/run/run.ts";
@@ -8,6 +7,7 @@ import { ignore } from "../lib/failures.ts";
 import { traceparentBelow } from "../lib/trace-ids.ts";
 import { canMakeRoom } from "./decide-step.ts";
 import type { Journal } from "./journal.ts";
+import type { LoopClock } from "./loop-clock.ts";
 import type { Model, ModelChunk, ModelRequest, ToolSchema } from "./model/model.ts";
 import type { RunState } from "./run-state.ts";
 
@@ -23,6 +23,7 @@ export interface CallModelOptions {
   /** Ids of waiting messages that this call is the first to include. */
   messages: readonly string[];
   signal: AbortSignal;
+  clock: LoopClock;
   crashpoint: (name: string) => void;
 }
 
@@ -70,7 +71,7 @@ export async function callModel(options: CallModelOptions): Promise<void> {
     // The next decision compacts the conversation, then calls the model again.
     if (tooLong && canMakeRoom(state, options.model.contextTokens)) return;
     if (pauseMs === null) throw outcome.error;
-    await ignore(delay(pauseMs, undefined, { signal: options.signal }), "the signal is checked below");
+    await ignore(options.clock.pause(pauseMs, options.signal), "the signal is checked below");
     if (options.signal.aborted) {
       await journal.append([interruptedEvent(call, [], 0)]);
       return;

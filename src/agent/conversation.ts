@@ -25,6 +25,7 @@ export interface Conversation {
   begin(options: { system: string; task: string }): void;
   /** Sets the rules, memory and skills, which follow the system text and are never compacted. */
   setRules(text: string): void;
+  rules(): string;
   startStep(step: number): void;
   addUser(text: string, source: MessageSource): void;
   addAssistant(parts: readonly AssistantPart[]): void;
@@ -87,6 +88,7 @@ export function createConversation(): Conversation {
       rules = text;
       rebuild();
     },
+    rules: () => rules,
     startStep(number) {
       step = number;
     },

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { CaissonError } from "../contract/error/error.ts";
 import type { NewRunEvent, RunEvent } from "../contract/run/run-event.ts";
 import { ignore } from "../lib/failures.ts";
@@ -11,6 +10,7 @@ import { decide, type StepDecision } from "./decide-step.ts";
 import { endRun } from "./end-run.ts";
 import { createStepEnds, type StepEnds, type StoreStep } from "./end-step.ts";
 import { isLogFailure, type Journal, releasedError, systemMessage } from "./journal.ts";
+import { type LoopClock, realClock } from "./loop-clock.ts";
 import type { Model, ToolSchema } from "./model/model.ts";
 import { type RunToolsOptions, runTools } from "./run-tools.ts";
 import { turnOf } from "./run-turn.ts";
@@ -33,6 +33,8 @@ export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal" | 
   storeStep: StoreStep;
   /** Releases the run without ending it, for example when the program is asked to quit. */
   signal: AbortSignal;
+  /** Default: real time. */
+  clock?: LoopClock;
 }
 
 /**
@@ -42,7 +44,7 @@ export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal" | 
  * respond and the run is unattended, and errors of the log. In these cases the run stays as it is.
  */
 export async function driveRun(options: LoopOptions): Promise<void> {
-  const { journal, model } = options;
+  const { journal, model, clock = realClock } = options;
   const tools = new Map(options.tools.map((tool) => [tool.name, tool]));
   const schemas = options.tools.map(toolSchema);
   const steps = createStepEnds(journal, options.storeStep);
@@ -51,9 +53,9 @@ export async function driveRun(options: LoopOptions): Promise<void> {
     const heardCount = journal.countUnowned();
     const turn = turnOf(journal.state);
     const decision = duringTurn(turn, () => decide(journal.state, { contextTokens: model.contextTokens }));
-    using effect = interruptible(options);
+    using effect = interruptible({ journal, clock });
     try {
-      const context = { ...options, tools, schemas, steps, onWriting: steps.noteTool, signal: effect.signal, releaseSignal: options.signal, heard: heardCount };
+      const context = { ...options, clock, tools, schemas, steps, onWriting: steps.noteTool, signal: effect.signal, releaseSignal: options.signal, heard: heardCount };
       const performing = duringTurn(turn, () => perform(decision, context));
       await unlessReleased(unlessStuck(performing, effect.signal, options), options.signal, journal.state.run);
     } catch (error) {
@@ -120,6 +122,7 @@ interface Performing extends RunToolsOptions {
   model: Model;
   schemas: readonly ToolSchema[];
   steps: StepEnds;
+  clock: LoopClock;
 }
 
 async function perform(decision: StepDecision, options: Performing): Promise<void> {
@@ -178,7 +181,10 @@ async function waitOut(options: Performing, text: string): Promise<void> {
   const over = new AbortController();
   const either = AbortSignal.any([options.signal, options.releaseSignal, over.signal]);
   const changed = ignore(journal.waitForUnowned(either), "the loop checks the signals");
-  const due = ignore(delay(OUTAGE_LOOK_MS, "due" as const, { signal: either }), "the loop checks the signals");
+  const due = ignore(
+    options.clock.pause(OUTAGE_LOOK_MS, either).then(() => "due" as const),
+    "the loop checks the signals",
+  );
   const first = await Promise.race([changed, due]);
   over.abort();
   if (first === "due") await journal.append([{ type: "run.continued", data: { by: "retry" } }]);
@@ -220,8 +226,7 @@ function question(options: { kind: "budget" | "stuck"; why: "budget" | "stuck"; 
  * Returns a signal for one effect. It fires when a person interrupts or stops the run, and when the run's time is up.
  * The code that performs the effect records what it did until then.
  */
-function interruptible(options: LoopOptions): { signal: AbortSignal } & Disposable {
-  const { journal } = options;
+function interruptible({ journal, clock }: { journal: Journal; clock: LoopClock }): { signal: AbortSignal } & Disposable {
   const controller = new AbortController();
   const fire = () => controller.abort();
   const stopListening = journal.onForeign((event: RunEvent) => {
@@ -230,12 +235,12 @@ function interruptible(options: LoopOptions): { signal: AbortSignal } & Disposab
   });
   const { state } = journal;
   const leftMs = (state.budgets.timeMs ?? state.definition.harness.timeoutMs) - state.workedMs;
-  const timer = state.clock.counting && leftMs > 0 ? setTimeout(fire, Math.min(leftMs, 2 ** 31 - 1)) : undefined;
+  const stopTimer = state.clock.counting && leftMs > 0 ? clock.after(leftMs, fire) : undefined;
   return {
     signal: controller.signal,
     [Symbol.dispose]() {
       stopListening();
-      clearTimeout(timer);
+      stopTimer?.();
     },
   };
 }

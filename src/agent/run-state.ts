@@ -115,6 +115,9 @@ export function applyEvent(state: RunState, event: RunEvent): void {
 const handlers: Handlers<EventFor<typeof runEvents, "state">, RunState> = {
   "run.created": applyCreated,
   "run.sandboxed": applySandboxed,
+  "rules.loaded": ({ data }, state) => {
+    state.conversation.setRules(data.text);
+  },
   "run.ended": ({ data: { reason, text } }, state) => {
     state.ended = { reason, text };
   },

@@ -26,5 +26,6 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   sessions: "Workspaces of runs: changes, points, branches.",
   specs: "Specs, from an idea to tasks.",
   merges: "Merges of sessions.",
+  bests: "Several attempts at a task, graded and ranked.",
   uploads: "Folders uploaded to the station.",
 };

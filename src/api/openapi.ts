@@ -3,6 +3,7 @@ import { AgentView } from "../contract/agent/agent-verbs.ts";
 import { ExecEvent, ExecResult } from "../contract/api/exec.ts";
 import { FileEntry, FileList } from "../contract/api/files.ts";
 import { Problem } from "../contract/api/problem.ts";
+import { BestEvent } from "../contract/best/best-event.ts";
 import { JobEvent } from "../contract/durable/durable-event.ts";
 import { FedJobEvent, FedRunEvent, FedSandboxEvent } from "../contract/feed/fed-event.ts";
 import { DoctorReport } from "../contract/machine/machine-verbs.ts";
@@ -46,6 +47,7 @@ const named = {
   FileEntry,
   FileList,
   MergeEvent,
+  BestEvent,
   NewToken,
   NumberedEvent,
   OwnSpecEvent,

@@ -11,6 +11,7 @@ const firsts: Readonly<Record<JobKind, string>> = {
   spec: "spec.proposed.1",
   ship: "ship.created.1",
   merge: "merge.begun.1",
+  best: "best.begun.1",
 };
 
 /** Returns the event in a golden file. */

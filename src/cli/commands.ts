@@ -1,3 +1,4 @@
+import { bestCommands } from "./bests/define-best-commands.ts";
 import { chatCommands } from "./chat/define-chat-commands.ts";
 import type { CommandDefinition } from "./command.ts";
 import { defineCommand } from "./define-command.ts";
@@ -33,6 +34,7 @@ export const commands: readonly CommandDefinition[] = [
   ...specCommands,
   ...sandboxCommands,
   ...mergeCommands,
+  ...bestCommands,
   ...netCommands,
   ...previewCommands,
   ...stationCommands,

@@ -3,7 +3,7 @@ import { withoutTrailingSlashes } from "../contract/trailing-slashes.ts";
 import type { BodyInput, Json } from "../verbs/routes.ts";
 import { fileCalls } from "./calls/file-calls.ts";
 import { insideCalls } from "./calls/inside-calls.ts";
-import { mergeCalls, workflowCalls } from "./calls/job-calls.ts";
+import { bestCalls, mergeCalls, workflowCalls } from "./calls/job-calls.ts";
 import { networkCalls } from "./calls/network-calls.ts";
 import { processCalls } from "./calls/process-calls.ts";
 import { runCalls } from "./calls/run-calls.ts";
@@ -73,6 +73,7 @@ export function connect(options: ConnectOptions): Client {
     specs: derivedCalls(to, "specs"),
     workflows: workflowCalls(to),
     merges: mergeCalls(to),
+    bests: bestCalls(to),
     sandboxes: sandboxCalls(to),
     processes: processCalls(to),
     files: fileCalls(to),
@@ -113,6 +114,7 @@ export interface Client {
   readonly inbox: DerivedCalls<"inbox">;
   readonly inside: ReturnType<typeof insideCalls>;
   readonly merges: ReturnType<typeof mergeCalls>;
+  readonly bests: ReturnType<typeof bestCalls>;
   readonly workflows: ReturnType<typeof workflowCalls>;
   readonly sandboxes: ReturnType<typeof sandboxCalls>;
   readonly processes: ReturnType<typeof processCalls>;

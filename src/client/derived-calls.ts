@@ -80,6 +80,7 @@ const isOver: { [Group in Waited]: (view: View<Group>, orPerson: boolean) => boo
   specs: ({ status }) => status !== "running" && status !== "retrying",
   ships: ({ status, asks }, orPerson) => status === "merged" || status === "cancelled" || (orPerson && asks !== null),
   merges: isJobOver,
+  bests: isJobOver,
   workflows: isJobOver,
 };
 

@@ -2,6 +2,7 @@ import { CaissonError } from "../contract/error/error.ts";
 import { foundOrNull } from "../contract/error/found-or-null.ts";
 import { once } from "../lib/once.ts";
 import type { DriverOptions } from "../station/durable/driver.ts";
+import type { BestVerbs } from "../verbs/bests.ts";
 import type { MergeVerbs } from "../verbs/merges.ts";
 import type { RunVerbs } from "../verbs/runs.ts";
 import type { ShipVerbs } from "../verbs/ships.ts";
@@ -20,11 +21,11 @@ export function composeJobs(options: JobSettings & { local: OpenLocal; station: 
       options.local(),
     ]);
     const beginning: JobParts["driver"] = { drive: (stream) => driver.drive(stream) };
-    const { specs, ships, merges, workflows } = openJobs({ local, station: options.station, driver: beginning, settings: options });
+    const { specs, ships, merges, bests, workflows } = openJobs({ local, station: options.station, driver: beginning, settings: options });
     let onDefect = (error: unknown) => options.say(`a durable job is stuck: ${(error as Error).message}`);
     const driver = createDriver({
       ...local.core,
-      kinds: [specs.kind, ships.kind, merges.kind, workflows.kind],
+      kinds: [specs.kind, ships.kind, merges.kind, bests.kind, workflows.kind],
       runs: childRuns(options.station.runs),
       onDefect: (error) => onDefect(error),
     });
@@ -36,6 +37,7 @@ export function composeJobs(options: JobSettings & { local: OpenLocal; station: 
       specs: specs.verbs,
       ships: ships.verbs,
       merges: merges.verbs,
+      bests: bests.verbs,
       workflows: workflows.verbs,
       async serve(report: (error: unknown) => void) {
         onDefect = report;
@@ -47,6 +49,7 @@ export function composeJobs(options: JobSettings & { local: OpenLocal; station: 
     specs: lazyGroup<SpecVerbs>("specs", async () => (await open()).specs),
     ships: lazyGroup<ShipVerbs>("ships", async () => (await open()).ships),
     merges: lazyGroup<MergeVerbs>("merges", async () => (await open()).merges),
+    bests: lazyGroup<BestVerbs>("bests", async () => (await open()).bests),
     workflows: lazyGroup<WorkflowVerbs>("workflows", async () => (await open()).workflows),
     /** Drives all durable jobs, as a station does, until `close`. */
     serve: async (onDefect: (error: unknown) => void) => await (await open()).serve(onDefect),

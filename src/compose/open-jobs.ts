@@ -1,6 +1,10 @@
 import { createHash } from "node:crypto";
+import { resolveModel } from "../agent/model/resolve-model.ts";
 import { idFrom } from "../lib/new-id.ts";
 import { requestOutbound } from "../network/outbound/request-outbound.ts";
+import { createBestKind } from "../station/best/best-kind.ts";
+import { createBestWork, type ForkRun } from "../station/best/best-work.ts";
+import { createLocalBests } from "../station/best/local-bests.ts";
 import type { Driver } from "../station/durable/driver.ts";
 import { createJobs } from "../station/durable/durable-verbs.ts";
 import type { LocalStation } from "../station/local-station.ts";
@@ -25,7 +29,7 @@ import { createWorkflowKind } from "../station/workflows/workflow-kind.ts";
 import type { MergeVerbs } from "../verbs/merges.ts";
 import type { SpecVerbs } from "../verbs/specs.ts";
 import type { Station } from "../verbs/station.ts";
-import { type LocalParts, secretsOf } from "./local-parts.ts";
+import { type LocalParts, modelOptions, secretsOf } from "./local-parts.ts";
 
 /** What the kinds of durable jobs are built from. */
 export interface JobParts {
@@ -38,13 +42,14 @@ export interface JobParts {
 }
 
 /** Environment and configuration of durable jobs. */
-export type JobSettings = Pick<LocalParts, "config" | "stateDir" | "path" | "say">;
+export type JobSettings = Pick<LocalParts, "config" | "stateDir" | "path" | "say" | "variable">;
 
 /** Opens every kind of durable job with its verbs. */
 export function openJobs(parts: JobParts) {
   const merges = openMerges(parts);
   const specs = openSpecs(parts, merges.verbs);
-  return { merges, specs, ships: openShips(parts, specs.verbs), workflows: openWorkflows(parts, merges.verbs) };
+  const bests = openBests(parts);
+  return { merges, bests, specs, ships: openShips(parts, specs.verbs), workflows: openWorkflows(parts, merges.verbs) };
 }
 
 const jobsOptions = ({ local, driver, settings }: JobParts) => ({
@@ -57,6 +62,17 @@ function openMerges(parts: JobParts) {
   const { local, station } = parts;
   const kind = createMergeKind(mergeSessions({ ...local.sessionWork, station }));
   return { kind, verbs: createLocalMerges({ ...local.core, jobs: createJobs(kind, jobsOptions(parts)), station }) };
+}
+
+/** Null until the station has a verb that forks runs. */
+const forkRun: ForkRun | null = null;
+
+function openBests(parts: JobParts) {
+  const { local, station, settings } = parts;
+  const model = (name: string) => resolveModel(name, modelOptions(settings));
+  const kind = createBestKind(createBestWork({ ...local.core, ...local.sessionWork, runs: local.runs, station, model, forkRun }));
+  const jobs = createJobs(kind, jobsOptions(parts));
+  return { kind, verbs: createLocalBests({ jobs, station, checkModel: model, canFork: forkRun !== null }) };
 }
 
 function openSpecs(parts: JobParts, merges: MergeVerbs) {

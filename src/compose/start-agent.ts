@@ -4,6 +4,7 @@ import { CaissonError } from "../contract/error/error.ts";
 import { foundOrNull } from "../contract/error/found-or-null.ts";
 import type { Budgets } from "../contract/run/run.ts";
 import type { RunEvent } from "../contract/run/run-event.ts";
+import type { ReplayEvent, ReplayResult, ReplayRunInput } from "../contract/run/run-replay.ts";
 import type { RunView } from "../contract/run/run-verbs.ts";
 import type { FolderMount } from "../contract/sandbox/sandbox-fields.ts";
 import type { SessionCleanup } from "../contract/session/session.ts";
@@ -70,6 +71,23 @@ export async function continueAgent(station: LocalStation, options: ContinueAgen
       ? await runs.resume(run, { by, ...defined({ budgets, signal }) })
       : await runs.continue(run, { text, by, ...defined({ budgets, model: nameOf(model) }) }, defined({ signal }));
   return await followToEnd(runs, view, { ...options, fromSeq: before + 1 });
+}
+
+export interface ReplayAgentOptions extends ReplayRunInput {
+  run: string;
+  onReplayEvent?: (event: ReplayEvent) => void;
+  signal?: AbortSignal;
+}
+
+/** Replays a run to its result. */
+export async function replayAgent(station: LocalStation, options: ReplayAgentOptions): Promise<ReplayResult> {
+  const { run, tools, ignore, keep, signal } = options;
+  await sweepUnfinished(station.core);
+  for await (const event of station.verbs.runs.replay(run, defined({ tools, ignore, keep, signal }))) {
+    options.onReplayEvent?.(event);
+    if ("result" in event) return event.result;
+  }
+  throw new CaissonError("internal", `the replay of ${run} ended without a result`);
 }
 
 const nameOf = <Named extends string | Model | undefined>(model: Named) =>

@@ -113,6 +113,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     drive: jobs.serve,
     specs: jobs.specs,
     merges: jobs.merges,
+    bests: jobs.bests,
     workflows: jobs.workflows,
     sandboxes,
     images: composeImages(parts),

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { bestEvents } from "../contract/best/best-event.ts";
 import { applyToJobFacts, DRIVEN_FACTS_VERSION, emptyJobFacts, type JobFacts } from "../contract/durable/durable-job.ts";
 import type { AnyEventDefinition } from "../contract/event/define-event.ts";
 import { type EventFamily, readEvent, type StoredForm } from "../contract/event/event-family.ts";
@@ -126,6 +127,7 @@ const projections: readonly Projection[] = [
   jobProjection(specs),
   jobProjection(ships),
   jobProjection({ prefix: "merge/", events: mergeEvents }),
+  jobProjection({ prefix: "best/", events: bestEvents }),
 ];
 
 /** Returns a stream's projection, or null if it has none. */

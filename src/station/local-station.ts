@@ -92,6 +92,7 @@ export function createLocalStation(options: LocalStationOptions): LocalStation {
     planFork: async (from) => planFork(await forkSource(from.session, from, sessionWork), sessionWork),
     agents,
     model,
+    replay: { ...sessionWork, model, forkAt: null },
     drives,
     driveDetached: options.driveDetached,
     endSandboxes,

@@ -1,5 +1,6 @@
 import { agents } from "./agents.ts";
 import { audit } from "./audit.ts";
+import { bests } from "./bests.ts";
 import { guardian } from "./guardian.ts";
 import { health } from "./health.ts";
 import { images } from "./images.ts";
@@ -39,6 +40,7 @@ export const declaredVerbs = {
   specs,
   ships,
   merges,
+  bests,
   workflows,
   inbox,
 };

@@ -8,6 +8,7 @@ import { ChangeLabels } from "../contract/label/change-labels.ts";
 import { Budgets } from "../contract/run/run.ts";
 import { RunEvent } from "../contract/run/run-event.ts";
 import { Priority, RunQueueView } from "../contract/run/run-queue.ts";
+import { ReplayEvent, ReplayRun } from "../contract/run/run-replay.ts";
 import {
   AnswerQuestion,
   ContinueRun,
@@ -243,6 +244,25 @@ export const runs = {
     scope: "run",
     owned: "run",
     summary: "Remove a run that has ended, with its sub-runs. Its session stays.",
+  }),
+  /**
+   * Runs the loop of a run again from its log, with the recorded answers of the model, and yields each step, then the
+   * result. Compares every event with the recorded one. The tools' results are the recorded ones as well; with live
+   * tools, the tools also run again, without network, on a copy of the files that the session began with, and their
+   * results are compared up to the first step that differs. Never calls a model. Throws `gone` for an incomplete
+   * recording, `internal` for a damaged log, `invalid` for a pattern, `unsupported` if the files were not stored,
+   * `cancelled`.
+   */
+  replay: verb({
+    path: "POST /v1/runs/{run}/replay",
+    takes: ReplayRun,
+    bodyOptional: true,
+    signal: true,
+    gives: ReplayEvent,
+    kind: "items",
+    scope: "run",
+    owned: "run",
+    summary: "Run the loop of a run again from its log, and compare: progress and each step, then the result.",
   }),
   /** Reads the whole log and lists the damage. */
   check: verb({

@@ -27,6 +27,7 @@ export type OwnedThing =
   | "spec"
   | "ship"
   | "merge"
+  | "best"
   | "workflow"
   | "webhook"
   | "upload";

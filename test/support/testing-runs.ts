@@ -14,12 +14,14 @@ import type { Log } from "../../src/log/log.ts";
 import { createMemoryLog } from "../../src/log/memory/log.ts";
 import type { Program } from "../../src/runtimes/fake/program.ts";
 import { createFakeRuntime, type FakeRuntime } from "../../src/runtimes/fake/runtime.ts";
+import type { RemoveRemains } from "../../src/sandbox/remove-remains.ts";
 import type { Runtime } from "../../src/sandbox/runtime.ts";
 import { createStore } from "../../src/sandbox/store.ts";
 import { uploadedTree } from "../../src/sandbox/uploaded-tree.ts";
 import { type ClaimName, claimName } from "../../src/station/names/claim-name.ts";
 import { findRun } from "../../src/station/names/find-run.ts";
 import { withLookup } from "../../src/station/names/with-lookup.ts";
+import type { ReplayVerbOptions } from "../../src/station/replay/replay-verb.ts";
 import { createRunVerbs } from "../../src/station/run-verbs/run-verbs.ts";
 import { endRuns } from "../../src/station/runs/end-runs.ts";
 import { parseRunEvent } from "../../src/station/runs/owned-journal.ts";
@@ -28,7 +30,7 @@ import { turnsOf } from "../../src/station/runs/run-turns.ts";
 import { createRuns, type Runs } from "../../src/station/runs/runs.ts";
 import { planFork } from "../../src/station/sessions/fork-session.ts";
 import { createSessionVerbs, forkSource } from "../../src/station/sessions/session-verbs.ts";
-import { runStream } from "../../src/station/vocabulary/station-names.ts";
+import { runOf, runStream } from "../../src/station/vocabulary/station-names.ts";
 import type { Station } from "../../src/verbs/station.ts";
 import { createSessionStore, type SessionStore } from "../../src/workspace/sessions.ts";
 import { memoryFolder } from "./memory-folder.ts";
@@ -85,6 +87,10 @@ export async function createTestStation(options: {
   model?: (name: string) => Promise<Model>;
   /** The secrets in the station's configuration. */
   secrets?: Readonly<Record<string, SecretConfig>>;
+  /** Whether each run is replayed at the end, which must give the same events. Default: yes. */
+  isReplayed?: boolean;
+  /** Forks a run at a step. */
+  forkAt?: ReplayVerbOptions["forkAt"];
 }): Promise<TestStation> {
   const dir = await mkdtemp(join(memoryFolder(), "caisson-test-station-"));
   const { mkdir, writeFile } = await import("node:fs/promises");
@@ -106,6 +112,11 @@ export async function createTestStation(options: {
     const holder = { holder: JSON.stringify(identity), holderGone: () => false };
     const claim: ClaimName = (name, claimed) =>
       claimName(name, { log, sessions, store: createStore({ stateDir: dir }), ...holder, ...claimed });
+    const removeRemains: RemoveRemains = async (_, id) => {
+      const sandbox = await runtime.open(id).catch(() => null);
+      if (sandbox === null) await runtime.sweep();
+      else await sandbox.destroy();
+    };
     const runs = createRuns({
       claimName: claim,
       log,
@@ -113,11 +124,7 @@ export async function createTestStation(options: {
       identity,
       alive,
       runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,
-      removeRemains: async (_, id) => {
-        const sandbox = await runtime.open(id).catch(() => null);
-        if (sandbox === null) await runtime.sweep();
-        else await sandbox.destroy();
-      },
+      removeRemains,
       model: options.model ?? (async () => model),
       agent: async (name) => named(name),
       crashpoint: options.crashpoint ?? noCrash,
@@ -142,6 +149,7 @@ export async function createTestStation(options: {
         createRunVerbs({
           ...common,
           drives,
+          replay: { ...viewing, places, removeRemains, model: async () => model, forkAt: options.forkAt ?? null },
           agents: trusting,
           model: async () => model,
           defaultModel: "scripted",
@@ -169,6 +177,15 @@ export async function createTestStation(options: {
     return { runs, sessions, verbs, drives };
   };
   const first = make(1);
+  const checkReplays = async () => {
+    const { heads } = await log.heads({ prefix: runStream(""), limit: 1000 });
+    for (const { stream } of heads) {
+      for await (const event of first.verbs.runs.replay(runOf(stream), {})) {
+        if ("result" in event && !event.result.isSame)
+          throw new Error(`${stream} does not replay: ${JSON.stringify(event.result.difference)}`);
+      }
+    }
+  };
   const events = async (run: string) => (await log.read(runStream(run), { limit: 100_000 })).map(parseRunEvent);
   const start = async (request: StartOptions = {}): Promise<string> => {
     const id = `s${Math.random().toString(36).slice(2, 10)}`;
@@ -207,6 +224,7 @@ export async function createTestStation(options: {
       throw new Error("unreachable");
     },
     async [Symbol.asyncDispose]() {
+      if (options.isReplayed !== false) await checkReplays();
       await first.drives[Symbol.asyncDispose]();
       await runtime.sweep();
       for (const info of await runtime.list()) await (await runtime.open(info.id)).destroy();

@@ -16,7 +16,8 @@ type Name =
   | `uploads.${"put" | "list"}`
   | "webhooks.create"
   | "merges.start"
-  | `${"merges" | "workflows"}.list`;
+  | "bests.start"
+  | `${"merges" | "bests" | "workflows"}.list`;
 
 /** The handlers of verbs whose arguments do not follow the rule, except those of runs. */
 export const unusualHandlers: Handlers<Name> = {
@@ -71,6 +72,8 @@ export const unusualHandlers: Handlers<Name> = {
   }),
   "webhooks.create": async ({ station, body }) => ({ json: await station.webhooks.create(body) }),
   "merges.start": async ({ station, body }) => ({ json: await station.merges.start(body) }),
+  "bests.start": async ({ station, body }) => ({ json: await station.bests.start(body) }),
+  "bests.list": async ({ station, query }) => ({ json: await station.bests.list(defined(query)) }),
   "merges.list": async ({ station, query }) => ({ json: await station.merges.list(defined(query)) }),
   async "workflows.list"({ station, query }) {
     const { parent, ...rest } = query;

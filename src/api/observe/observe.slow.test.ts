@@ -95,7 +95,7 @@ describe("/metrics", () => {
     }
   });
 
-  test("counts open workflows, specs, ships and merges by kind and status", async () => {
+  test("counts open durable jobs by kind and status", async () => {
     await using log = createSqliteLog({ path: join(base(), "state", "log.db") });
     const waits = { type: "driven.waiting", version: 1, data: { due: null, children: [], person: "Yes?", signal: null } };
     for (const kind of JobKind.options) {
@@ -105,6 +105,7 @@ describe("/metrics", () => {
     }
     const { samples = [] } = (await metricsOf(await ask("/metrics"))).get("caisson_driven") ?? {};
     expect(samples.map(({ labels: { kind, status }, value }) => `${kind} ${status} ${value}`).sort()).toEqual([
+      "best waiting 2",
       "merge waiting 2",
       "ship working 2",
       "spec waiting 2",

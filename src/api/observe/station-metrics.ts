@@ -16,7 +16,10 @@ const LOOP_RESOLUTION_MS = 20;
 const NANOSECONDS = 1e9;
 
 /** The parts of a station that provide metrics. */
-export type WatchedStation = Pick<Station, "runs" | "sandboxes" | "health" | "machine" | "workflows" | "specs" | "ships" | "merges">;
+export type WatchedStation = Pick<
+  Station,
+  "runs" | "sandboxes" | "health" | "machine" | "workflows" | "specs" | "ships" | "merges" | "bests"
+>;
 
 export interface StationMetrics extends Disposable {
   /** Returns the current metrics. */
@@ -99,19 +102,21 @@ const over: readonly SpecSummary["status"][] = ["done", "planned", "failed", "ca
 /** Counts the last changed jobs of each kind; older ones are not counted. */
 async function jobFamily(station: WatchedStation): Promise<Family> {
   const filter = { state: "open", limit: OPEN_THINGS_MAX } as const;
-  const [workflows, specs, ships, merges] = await Promise.all([
+  const [workflows, specs, ships, merges, bests] = await Promise.all([
     station.workflows.list(filter),
     station.specs.list({ limit: OPEN_THINGS_MAX }),
     station.ships.list(filter),
     station.merges.list(filter),
+    station.bests.list(filter),
   ]);
   const things = [
     ...workflows.items.map(({ status }) => ({ kind: "workflow", status })),
     ...specs.items.filter(({ status }) => !over.includes(status)).map(({ status }) => ({ kind: "spec", status })),
     ...ships.items.map(({ status }) => ({ kind: "ship", status })),
     ...merges.items.map(({ status }) => ({ kind: "merge", status })),
+    ...bests.items.map(({ status }) => ({ kind: "best", status })),
   ];
-  const help = "Open workflows, specs, ships and merges, by kind and status.";
+  const help = "Open workflows, specs, ships, merges and best-ofs, by kind and status.";
   return gauge(
     "caisson_driven",
     help,

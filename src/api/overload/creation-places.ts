@@ -3,7 +3,14 @@ import { overloadError } from "./refuse-request.ts";
 import { createRequestScheduler, creationPace, type RequestScheduler } from "./request-scheduler.ts";
 
 /** Calls that write a durable job to the log before they answer, which takes several disk writes. */
-const creations: ReadonlySet<RouteName> = new Set(["runs.start", "workflows.start", "specs.create", "ships.start", "merges.start"]);
+const creations: ReadonlySet<RouteName> = new Set([
+  "runs.start",
+  "workflows.start",
+  "specs.create",
+  "ships.start",
+  "merges.start",
+  "bests.start",
+]);
 
 /** Limits how many durable jobs are created at once: more would only wait for each other, and all of them longer. */
 export interface CreationPlaces extends Disposable {

@@ -169,6 +169,35 @@ export const runCommands = defineCommands([
     load: async () => (await import("./run-control.ts")).logs,
   },
   {
+    path: ["replay"],
+    summary: "Run a run's loop again from its log, and compare",
+    details:
+      "Model answers come from the log, so nothing is sent or paid for. By default the tools' results do, too, and every event is compared.\nExit code: 0 the same, 1 different, 125 if the recording is incomplete or cannot be replayed.",
+    options: [
+      {
+        name: "tools",
+        value: "HOW",
+        summary: "recorded (default), or live: run the tools again without network, on a copy of the files that the run began with",
+        choices: ["recorded", "live"],
+      },
+      {
+        name: "ignore",
+        value: "PATTERN",
+        repeat: true,
+        summary: "With live tools: ignore differences in lines that match this regular expression",
+      },
+      { name: "keep", summary: "With live tools: keep the copy of the files as a session" },
+      { name: "live-from", value: "STEP", summary: "Replay up to this step, then continue live as a new run" },
+      json,
+    ],
+    arguments: [runArgument],
+    examples: [
+      ["caisson replay run_k3v7q2m5x4ab", "check that the same events come out"],
+      ["caisson replay --tools live --ignore '[0-9.]+ ?m?s'", "find the first step of this folder's newest run with other results"],
+    ],
+    load: async () => (await import("./replay-run.ts")).replayRun,
+  },
+  {
     path: ["attach"],
     summary: "Watch a run until it ends",
     details: "For a long run, it starts with the last 2,000 events, and says how many it skipped. With --json it prints all.",

@@ -10,6 +10,14 @@ export function mergeCalls(to: Connection) {
   };
 }
 
+export function bestCalls(to: Connection) {
+  return {
+    ...derivedCalls(to, "bests"),
+    start: (body: BodyInput<"bests.start">, options: Signal = {}) => call(to, "bests.start", { body, ...options }),
+    list: (query: QueryInput<"bests.list"> = {}, options: Signal = {}) => call(to, "bests.list", { query, ...options }),
+  };
+}
+
 export function workflowCalls(to: Connection) {
   return {
     ...derivedCalls(to, "workflows"),

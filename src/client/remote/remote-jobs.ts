@@ -1,4 +1,5 @@
 import type { JobList, ListJobs } from "../../contract/durable/durable-job.ts";
+import type { BestVerbs } from "../../verbs/bests.ts";
 import type { MergeVerbs } from "../../verbs/merges.ts";
 import type { WorkflowVerbs } from "../../verbs/workflows.ts";
 import type { Client } from "../connect.ts";
@@ -13,6 +14,14 @@ export function remoteMerges({ merges }: Pick<Client, "merges">): MergeVerbs {
     // The API has no filter for the parts of another job.
     list: ({ parent: _, ...options } = {}) => listJobs(options, (query) => merges.list(query)),
     start: (request) => merges.start(request),
+  };
+}
+
+export function remoteBests({ bests }: Pick<Client, "bests">): BestVerbs {
+  return {
+    ...derivedVerbs("bests", bests),
+    list: ({ parent: _, ...options } = {}) => listJobs(options, (query) => bests.list(query)),
+    start: (request) => bests.start(request),
   };
 }
 

@@ -45,6 +45,12 @@ const tests: VerbTests<"runs"> = {
         break;
       }
     },
+    async replay(reached) {
+      const run = await endedRun();
+      const events = await all(reached.runs.replay(run.slice(0, 12)));
+      expect(events.at(-1)).toMatchObject({ result: { run, isSame: true, tools: "recorded" } });
+      await expect(all(reached.runs.replay("run_aaaaaaaaaaaa"))).rejects.toMatchObject({ code: "not_found" });
+    },
     async lastPosition(reached) {
       await endedRun();
       expect(await reached.runs.lastPosition()).toBe(await station().runs.lastPosition());

@@ -6,7 +6,7 @@ import type { Station } from "../../verbs/station.ts";
 import type { Client } from "../connect.ts";
 import { bodyOf, bytesOf } from "./byte-streams.ts";
 import { derivedVerbs } from "./derived-verbs.ts";
-import { remoteMerges, remoteWorkflows } from "./remote-jobs.ts";
+import { remoteBests, remoteMerges, remoteWorkflows } from "./remote-jobs.ts";
 import { remoteNetworks } from "./remote-networks.ts";
 import { remoteRuns } from "./remote-runs.ts";
 import { remoteSandboxes } from "./remote-sandboxes.ts";
@@ -36,6 +36,7 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
     sandboxes,
     networks: remoteNetworks(client, { openPorts, sandboxes }),
     merges: remoteMerges(client),
+    bests: remoteBests(client),
     workflows: remoteWorkflows(client),
     specs: derivedVerbs("specs", client.specs),
     ships: derivedVerbs("ships", client.ships),

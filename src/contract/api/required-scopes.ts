@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { AttemptRun, StartBest } from "../best/best-verbs.ts";
 import { parseAgentReference, parseShipRemote } from "../machine/machine-names.ts";
 import type { StartMerge } from "../merge/merge-verbs.ts";
 import { parseModelName } from "../model/model-name.ts";
@@ -115,6 +116,19 @@ const run: ReachOfFields<StartRun> = {
   startAt: staysInside,
 };
 
+const best: ReachOfFields<z.output<typeof StartBest>> = {
+  start: (value) => (value === undefined ? [] : collectReach<AttemptRun>(run, value)),
+  // The owner is checked when the run is resolved.
+  run: staysInside,
+  attempts: staysInside,
+  models: (models) => [...new Set(models.flatMap(ofModel))],
+  grade: staysInside,
+  gradeTimeoutMs: staysInside,
+  judge: ofModel,
+  concurrency: staysInside,
+  budgets: staysInside,
+};
+
 const workflow: ReachOfFields<StartWorkflow> = {
   definition: (definition) => [...new Set(ofAgentSteps(definition))],
   input: staysInside,
@@ -222,6 +236,7 @@ export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => 
 
 export const reachOfSpec = (request: CreateSpec): string[] => collectReach(writtenSpec, request);
 export const reachOfExecuted = (request: Omit<z.output<typeof ExecuteSpec>, "by">): string[] => collectReach(executedSpec, request);
+export const reachOfBest = (request: z.output<typeof StartBest>): string[] => collectReach(best, request);
 export const reachOfMerge = (request: z.output<typeof StartMerge>): string[] => collectReach(merge, request);
 
 export const reachOfShip = (request: z.output<typeof StartShip>): string[] => collectReach(ship, request);

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { auditEvents } from "../audit/audit-event.ts";
+import { bestEvents } from "../best/best-event.ts";
 import { jobFamily } from "../durable/durable-event.ts";
 import { mergeEvents } from "../merge/merge-event.ts";
 import { runEvents } from "../run/run-event.ts";
@@ -27,6 +28,7 @@ const all = eventFamily([
     ...jobFamily([]).definitions,
     ...specEvents.definitions,
     ...shipEvents.definitions,
+    ...bestEvents.definitions,
     ...mergeEvents.definitions,
     ...workflowEvents.definitions,
   ]),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { BestEvent, bestEvents } from "../best/best-event.ts";
 import { JobEvent } from "../durable/durable-event.ts";
 import { type JobKind, JobRef } from "../durable/durable-kinds.ts";
 import type { AnyEventDefinition } from "../event/define-event.ts";
@@ -18,10 +19,11 @@ export const jobFamilies: Readonly<Record<JobKind, EventFamily<AnyEventDefinitio
   spec: specEvents,
   ship: shipEvents,
   merge: mergeEvents,
+  best: bestEvents,
 };
 
 /** An event of a durable job of any kind. */
-export const AnyJobEvent = z.union([JobEvent, OwnWorkflowEvent, OwnSpecEvent, ShipEvent, MergeEvent]);
+export const AnyJobEvent = z.union([JobEvent, OwnWorkflowEvent, OwnSpecEvent, ShipEvent, MergeEvent, BestEvent]);
 export type AnyJobEvent = z.infer<typeof AnyJobEvent>;
 
 /** An event of a run. `position` increases with every event of the log. */
@@ -44,7 +46,7 @@ export const FedSandboxEvent = z.object({
   event: SandboxLogEvent.nullable(),
 });
 export type FedSandboxEvent = z.infer<typeof FedSandboxEvent>;
-/** An event of a workflow, spec, ship or merge. */
+/** An event of a workflow, spec, ship, merge or best-of. */
 export const FedJobEvent = z.object({
   driven: JobRef,
   /** Null if the job's first event cannot be read, or the job was removed. */

@@ -88,6 +88,14 @@ export const RunSandboxed = defineEvent("run.sandboxed", 1, concerns("state", "f
   /** The same sandbox was restarted with its files; the processes in it ended. */
   restarted: z.literal(true).optional(),
 });
+/** Maximum length of the rules in a log; longer ones are not recorded. */
+export const RULES_CHARACTERS_MAX = 500_000;
+
+/**
+ * The instructions and skills of the workspace that every model call contains from here on. Appended by each driver
+ * whose rules differ from those before. Logs of older versions lack it.
+ */
+export const RulesLoaded = defineEvent("rules.loaded", 1, concerns("state"), { text: z.string().max(RULES_CHARACTERS_MAX) });
 export const RunPaused = defineEvent("run.paused", 1, concerns("facts", "terminal", "console", "guardian"), {
   why: z.enum(["permission", "budget", "stuck", "user", "outage"]),
   text: z.string(),
@@ -292,6 +300,7 @@ const all = [
   RunNoticed,
   RunClaimed,
   RunSandboxed,
+  RulesLoaded,
   RunPaused,
   RunContinued,
   RunDriveFailed,

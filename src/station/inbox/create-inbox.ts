@@ -19,7 +19,7 @@ const THINGS_MAX = 500;
  * inbox.
  */
 export function createInbox(
-  station: Pick<Station, "runs" | "workflows" | "specs" | "ships" | "merges" | "health" | "sandboxes">,
+  station: Pick<Station, "runs" | "workflows" | "specs" | "ships" | "merges" | "bests" | "health" | "sandboxes">,
 ): InboxVerbs {
   return {
     async list() {
@@ -50,15 +50,19 @@ export function createInbox(
 }
 
 /** Returns the durable jobs that a station paused because they crashed the station before it. */
-async function poisonedThings(station: Pick<Station, "workflows" | "specs" | "ships" | "merges">, limit: number): Promise<InboxItem[]> {
+async function poisonedThings(
+  station: Pick<Station, "workflows" | "specs" | "ships" | "merges" | "bests">,
+  limit: number,
+): Promise<InboxItem[]> {
   const query = { state: "open", status: "paused", limit } as const;
-  const [workflows, merges, ships, specs] = await Promise.all([
+  const [workflows, merges, bests, ships, specs] = await Promise.all([
     station.workflows.list(query),
     station.merges.list(query),
+    station.bests.list(query),
     station.ships.list({ state: "open", limit }),
     station.specs.list({ status: "paused", limit }),
   ]);
-  const poisonedItemsOf = (kind: "workflow" | "merge" | "ship") => (view: JobView | ShipView) => {
+  const poisonedItemsOf = (kind: "workflow" | "merge" | "best" | "ship") => (view: JobView | ShipView) => {
     const { id, owner, title, seq, updatedAt: at } = view;
     const why = "paused" in view ? view.paused : view.asks === null ? null : { text: view.asks };
     if (!isPoisonPause(why)) return [];
@@ -67,6 +71,7 @@ async function poisonedThings(station: Pick<Station, "workflows" | "specs" | "sh
   return [
     ...workflows.items.flatMap(poisonedItemsOf("workflow")),
     ...merges.items.flatMap(poisonedItemsOf("merge")),
+    ...bests.items.flatMap(poisonedItemsOf("best")),
     ...ships.items.flatMap(poisonedItemsOf("ship")),
     // Only a station pauses a spec, so every paused spec is poisoned.
     ...specs.items.map(({ spec, owner, name, title, seq, updatedAt: at }) => ({

@@ -150,7 +150,7 @@ test("lists runs page by page without reading any run log", async () => {
     agents: { helper: [{ say: "Helped." }] },
   };
   const log = createMemoryLog();
-  await using station = await createTestStation({ script, log, agents: { coder: { agents: ["helper"] }, helper: {} } });
+  await using station = await createTestStation({ script, log, agents: { coder: { agents: ["helper"] }, helper: {} }, isReplayed: false });
   const { runs } = station.verbs;
   const parent = await finished(station);
   const open = await runs.start({ task: "later", session: { id: "other" }, detached: true });

@@ -15,6 +15,7 @@ import { drivenElsewhere, subRunError, toQueue } from "../queue/adoption.ts";
 import { queuePlace } from "../queue/queue-place.ts";
 import { storedQueue } from "../queue/queue-view.ts";
 import type { RunQueue } from "../queue/run-queue.ts";
+import { type ReplayVerbOptions, replayVerb } from "../replay/replay-verb.ts";
 import { labelRun } from "../runs/label-run.ts";
 import { listRuns, viewOf } from "../runs/list-runs.ts";
 import { removeRun } from "../runs/remove-run.ts";
@@ -30,6 +31,7 @@ import { headOfRun } from "../vocabulary/head-of-run.ts";
 const DETACHED_START_MS_MAX = 20_000;
 
 export interface RunVerbsOptions extends StartRunOptions, StopRunOptions {
+  replay: ReplayVerbOptions;
   drives: RunDrives;
   /** Starts a process that drives a run independently of this one. */
   driveDetached: (run: string) => Promise<void>;
@@ -119,10 +121,8 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
       const seq = await reopen(run, reopened, "continue");
       return options.queue() === null ? await begin(run, { signal, detached }) : await viewFrom(run, seq);
     },
-    async prioritize(run, { priority, by }) {
-      await thenRefreshQueue(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log));
-      return await view(run);
-    },
+    prioritize: (run, { priority, by }) =>
+      thenRefreshQueue(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log)).then(() => view(run)),
     label: (run, changes, { by }) => labelRun(run, changes, { by, log }).then(() => view(run)),
     async adopt(run, { by }) {
       const queue = options.queue();
@@ -134,6 +134,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     queue: async () => options.queue()?.view() ?? (await storedQueue(log)),
     stop: (run, request) => thenRefreshQueue(run, stopRun(run, request, options)),
     remove: (run) => removeRun(run, log),
+    replay: (run, request = {}) => replayVerb(run, request, options.replay),
     check: () => log.check(),
   };
 }

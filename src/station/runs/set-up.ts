@@ -8,7 +8,7 @@ import { createSubAgentTool, type SubRun } from "../../agent/tools/sub-agent.ts"
 import { selectTools } from "../../agent/tools/tool-set.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { Budgets } from "../../contract/run/run.ts";
-import { MCP_NAME_CHARACTERS_MAX, MCP_TOOLS_MAX, type NewRunEvent } from "../../contract/run/run-event.ts";
+import { MCP_NAME_CHARACTERS_MAX, MCP_TOOLS_MAX, type NewRunEvent, RULES_CHARACTERS_MAX } from "../../contract/run/run-event.ts";
 import { defined } from "../../lib/defined.ts";
 import { ignore } from "../../lib/failures.ts";
 import { idFrom } from "../../lib/new-id.ts";
@@ -66,10 +66,17 @@ async function inLiveSandbox<Result>(place: PreparedWorkplace, work: () => Promi
 async function toolsFor(journal: OwnedJournal, place: PreparedWorkplace, options: DriveOptions): Promise<Tool[]> {
   const { state } = journal;
   const { definition } = state;
-  state.conversation.setRules(await loadRules(await place.inside(), definition));
+  await takeRules(await loadRules(await place.inside(), definition), journal);
   const tools = [...selectTools(definition.tools, { agent: definition.name }), ...(await mcpTools(journal, place))];
   if (definition.agents.length > 0) tools.push((await subAgents(journal, place, options)) as Tool);
   return tools;
+}
+
+/** Records the rules, since a replay needs everything that the model gets. */
+async function takeRules(text: string, { state: { conversation }, append }: Pick<OwnedJournal, "state" | "append">): Promise<void> {
+  if (text === conversation.rules()) return;
+  if (text.length <= RULES_CHARACTERS_MAX) await append([{ type: "rules.loaded", data: { text } }]);
+  else conversation.setRules(text);
 }
 
 async function mcpTools(journal: OwnedJournal, place: PreparedWorkplace): Promise<Tool[]> {

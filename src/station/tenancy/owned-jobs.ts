@@ -2,6 +2,7 @@ import { type ListJobs, noJob } from "../../contract/durable/durable-job.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { OwnerView } from "../../contract/token/owner.ts";
 import type { Station } from "../../verbs/station.ts";
+import { bestKindFacts } from "../best/best-kind-facts.ts";
 import { noSuchJob } from "../durable/durable-log.ts";
 import type { Kind } from "../durable/kind.ts";
 import { mergeKindFacts } from "../merges/merge-kind-facts.ts";
@@ -11,10 +12,11 @@ import { workflowKind } from "../workflows/workflow-names.ts";
 import { isOthers, type OwnLookups, type OwnView, ownedGroup } from "./owned-group.ts";
 
 /** Resolves ids and id prefixes of the durable jobs that the caller sees, and names of specs. */
-export function jobLookups(station: Station, view: OwnerView): Pick<OwnLookups, "spec" | "ship" | "merge" | "workflow"> {
+export function jobLookups(station: Station, view: OwnerView): Pick<OwnLookups, "spec" | "ship" | "merge" | "best" | "workflow"> {
   const { owner, sees } = view;
   return {
     merge: jobLookup(station.merges, view, mergeKindFacts),
+    best: jobLookup(station.bests, view, bestKindFacts),
     workflow: jobLookup(station.workflows, view, workflowKind),
     ship: jobLookup(station.ships, view, shipNames),
     /** For a caller who sees everything, their own spec takes precedence if several have the name. */
@@ -49,7 +51,7 @@ export function jobLookup(verbs: ListedJobs, { owner, sees }: OwnerView, kind: P
   };
 }
 
-export function ownedJobs(station: Station, view: OwnView): Pick<Station, "specs" | "ships" | "merges" | "workflows"> {
+export function ownedJobs(station: Station, view: OwnView): Pick<Station, "specs" | "ships" | "merges" | "bests" | "workflows"> {
   const { owner, own, sees } = view;
   /** Lists one owner's jobs, or all for a caller who sees everything. */
   const listOwn =
@@ -75,6 +77,13 @@ export function ownedJobs(station: Station, view: OwnView): Pick<Station, "specs
         return await station.merges.start({ ...request, sessions }, { owner });
       },
       list: listOwn(station.merges.list),
+    }),
+    bests: ownedGroup("bests", station, view, {
+      async start({ run, ...request }) {
+        const source = run === undefined ? {} : { run: { ...run, run: await own.run(run.run) } };
+        return await station.bests.start({ ...request, ...source }, { owner });
+      },
+      list: listOwn(station.bests.list),
     }),
     workflows: ownedGroup("workflows", station, view, {
       start: async (request) => await station.workflows.start(request, { owner }),

@@ -21,6 +21,7 @@ const folders: Readonly<Record<EntityKind, string>> = {
   spec: "specs",
   ship: "ships",
   merge: "merges",
+  best: "bests",
 };
 
 /** Returns an event of a run, a sandbox or a durable job as a CloudEvent 1.0, in JSON. */

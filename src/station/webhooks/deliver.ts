@@ -37,6 +37,7 @@ export interface EventStation {
   specs: JobEvents;
   ships: JobEvents;
   merges: JobEvents;
+  bests: JobEvents;
 }
 
 interface JobEvents {
@@ -183,7 +184,7 @@ async function eventAt(record: WebhookRecord, { delivery, parts }: { delivery: D
   return null;
 }
 
-const jobGroups = { workflow: "workflows", spec: "specs", ship: "ships", merge: "merges" } as const;
+const jobGroups = { workflow: "workflows", spec: "specs", ship: "ships", merge: "merges", best: "bests" } as const;
 
 type DeliveredEvent = Place & Pick<Delivery, "seq" | "position"> & { event: { type: string; at: string; data: unknown } };
 

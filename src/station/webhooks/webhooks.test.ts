@@ -87,7 +87,7 @@ const driven = {
 function work(): void {
   ended = new AbortController();
   working = webhooks.deliver({
-    stationFor: () => ({ runs, inside, workflows: driven, specs: driven, ships: driven, merges: driven }),
+    stationFor: () => ({ runs, inside, workflows: driven, specs: driven, ships: driven, merges: driven, bests: driven }),
     onDefect: (error) => defects.push(error),
     signal: ended.signal,
   });

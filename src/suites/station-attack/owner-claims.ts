@@ -23,6 +23,7 @@ const prefixes: Readonly<Record<string, string>> = {
   webhook: "wh_",
   ship: "ship_",
   merge: "mrg_",
+  best: "best_",
   spec: "spec_",
 };
 
