@@ -1,8 +1,8 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import { compareHeads, passesFilter } from "../head-filter.ts";
 import type { LeaseClock } from "../lease-clock.ts";
-import { encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
-import type { Lease, Log, StoredEvent, StreamHead } from "../log.ts";
+import { checkInherits, encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
+import type { Inherits, Lease, Log, StoredEvent, StreamHead } from "../log.ts";
 import { projectionOf as everyProjection, type FindProjection, project } from "../projection.ts";
 import { pageOf, type ReadBudget, subscription } from "../subscription.ts";
 
@@ -44,12 +44,18 @@ export function createMemoryLog(
   };
 
   return {
-    async append(name, events, { expectedSeq, lease, isRetold = false } = {}) {
+    async append(name, events, { expectedSeq, lease, inherits, isRetold = false } = {}) {
       const texts = encodeEvents(name, events);
       if (lease) leases.check(name, lease);
-      const lastSeq = lastSeqOf(streams.get(name));
+      let lastSeq = lastSeqOf(streams.get(name));
       if (expectedSeq !== undefined && expectedSeq !== lastSeq) throw wrongSequence(name, { expectedSeq, lastSeq });
+      if (inherits !== undefined) checkInherits({ stream: name, events, options: { isRetold } }, lastSeq);
+      const inheritedEvents = inherits === undefined ? [] : inheritedFrom(name, inherits, streams);
       const stream = ensure(name);
+      if (inherits !== undefined) {
+        Object.assign(stream, { events: inheritedEvents, before: inherits.seq - inheritedEvents.length });
+        lastSeq = inherits.seq;
+      }
       const at = new Date(nowMs()).toISOString();
       if (isRetold && events.length > 0) {
         Object.assign(stream, { events: [], before: lastSeq });
@@ -62,8 +68,9 @@ export function createMemoryLog(
         feed.push(stored);
       });
       const projection = projectionOf(name);
+      const count = events.length + inheritedEvents.length;
       if (projection !== null && events.length > 0) {
-        const next = project(projection, stream.head ?? { head: null, damage: null }, structuredClone(stream.events.slice(-events.length)));
+        const next = project(projection, stream.head ?? { head: null, damage: null }, structuredClone(stream.events.slice(-count)));
         stream.head = { ...next, isOpen: projection.isOpen(next.head) };
       }
       for (const wake of [...listeners]) wake();
@@ -121,6 +128,14 @@ export function createMemoryLog(
     },
     async [Symbol.asyncDispose]() {},
   };
+}
+
+/** Returns the events of another stream, renamed. Throws `not_found` if it has no such event. */
+function inheritedFrom(name: string, { stream, seq }: Inherits, streams: ReadonlyMap<string, MemoryStream>): StoredEvent[] {
+  const parent = streams.get(stream);
+  if (parent === undefined || stream === name || seq > lastSeqOf(parent) || seq <= parent.before)
+    throw new CaissonError("not_found", `there is no event ${seq} of ${stream} to inherit`);
+  return parent.events.slice(0, seq - parent.before).map((event) => ({ ...event, stream: name }));
 }
 
 function pageFrom(

@@ -11,6 +11,7 @@ import { checkDatabase } from "./check.ts";
 import { BUSY_WAIT_MS_MAX, createCommitter } from "./commit.ts";
 import { createFeed, type TypedRead } from "./feed.ts";
 import { createHeads } from "./heads.ts";
+import { createInherited } from "./inherited.ts";
 import { createLeases } from "./leases.ts";
 import { describeLockHolder } from "./lock-holder.ts";
 import { openDatabase, sqliteFault, translateSqlite } from "./open.ts";
@@ -58,10 +59,30 @@ export function createSqliteLog(options: {
     const rows = () => selectTyped.iterate(stream, fromSeq, toSeq, types, budget.limit) as Iterable<unknown> as Iterable<EventRow>;
     return readRows(stream, { fromSeq, budget }, rows);
   };
-  const readWithin = (stream: string, fromSeq: number, budget: ReadBudget): StoredEvent[] =>
+  const inherited = createInherited(database);
+  const selectPart = database.prepare(
+    "SELECT seq, type, version, at, data FROM events WHERE stream = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT ?",
+  );
+  const readOwn = (stream: string, fromSeq: number, budget: ReadBudget): StoredEvent[] =>
     readRows(stream, { fromSeq, budget }, () => select.iterate(stream, fromSeq, budget.limit) as Iterable<unknown> as Iterable<EventRow>);
+  const readWithin = (stream: string, fromSeq: number, budget: ReadBudget): StoredEvent[] => {
+    const events: StoredEvent[] = [];
+    const isOver = () => events.length >= budget.limit || (events.length > 0 && (budget.bytes <= 0 || events.at(-1)?.type === "damaged"));
+    for (const part of inherited.parts(stream, fromSeq)) {
+      const from = Math.max(fromSeq, part.fromSeq);
+      const rows = () => selectPart.iterate(part.holder, from, part.toSeq, budget.limit - events.length);
+      events.push(...readRows(stream, { fromSeq: from, budget }, () => rows() as Iterable<unknown> as Iterable<EventRow>));
+      if (isOver()) return events;
+    }
+    if (events.length === 0) return readOwn(stream, fromSeq, budget);
+    const left: ReadBudget = { limit: budget.limit - events.length, bytes: budget.bytes };
+    events.push(...readOwn(stream, fromSeq, left));
+    budget.bytes = left.bytes;
+    return events;
+  };
   const committer = createCommitter({
     database,
+    inherited,
     nowMs,
     busyWaitMsMax: options.busyWaitMsMax ?? BUSY_WAIT_MS_MAX,
     onBusy: () => options.onBusy?.(`${describeLockHolder(options.path)} holds the log; waiting for it`),
@@ -108,7 +129,7 @@ export function createSqliteLog(options: {
     ...leases,
     remove(stream) {
       return committer.change(() => {
-        database.prepare("DELETE FROM events WHERE stream = ?").run(stream);
+        inherited.release(stream);
         heads.remove(stream);
         if (lastSeqOf(stream) > 0) feed.forget(stream);
         const { changes } = database.prepare("DELETE FROM streams WHERE stream = ?").run(stream);
