@@ -38,6 +38,7 @@ export interface ContinueAgentOptions extends ProgramOptions {
 /** Drives a program's run from its task to its end, unattended. */
 export async function startAgent(station: LocalStation, options: StartAgentOptions) {
   await sweepUnfinished(station.core);
+  await station.recoverRewinds();
   const { runs, sessions } = station.verbs;
   const { model, agent, trustAgentFile, task, session, budgets, signal } = options;
   const isNew = session === undefined || (await foundOrNull(sessions.get(session))) === null;

@@ -32,13 +32,16 @@ export function encodeEvents(stream: string, events: readonly NewEvent[]): strin
   });
 }
 
-/** Checks an append that begins an heir. Throws `conflict` if the stream has events, `invalid` if the append has none. */
+/**
+ * Checks an append that begins an heir. Throws `conflict` if the stream has events, `invalid` if the append has none.
+ */
 export function checkInherits(
   { stream, events, options: { isRetold = false } }: { stream: string; events: readonly NewEvent[]; options: AppendOptions },
   lastSeq: number,
 ): void {
   if (lastSeq !== 0) throw wrongSequence(stream, { expectedSeq: 0, lastSeq });
-  if (events.length === 0 || isRetold) throw new CaissonError("invalid", `the first append of ${stream} needs an event of its own`);
+  if (events.length === 0 || isRetold)
+    throw new CaissonError("invalid", `an append that begins ${stream} with inherited events must add one`);
 }
 
 export function wrongSequence(stream: string, options: { expectedSeq: number; lastSeq: number }): CaissonError {

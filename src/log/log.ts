@@ -63,7 +63,7 @@ export interface AppendOptions {
   /**
    * For the first append of an empty stream: it begins with these events of another stream, and its own follow them.
    * They are referenced, not copied. Every reader of the stream sees them, except `subscribeAll`, which delivers only
-   * its own. They stay after the other stream is compacted or removed, until no stream inherits them any more.
+   * its own. They stay after the other stream is compacted or removed, as long as a stream inherits them.
    */
   inherits?: Inherits;
   /**
@@ -156,7 +156,9 @@ export interface Log extends AsyncDisposable {
   /** Throws `superseded` if another process took the lease. */
   renew(lease: Lease, options: { ttlMs: number }): Promise<Lease>;
   release(lease: Lease): Promise<void>;
-  /** Removes a stream and everything in it. Events that other streams inherit stay for these, and for no other reader. */
+  /**
+   * Removes a stream and everything in it. Events that other streams inherit stay for these, and for no other reader.
+   */
   remove(stream: string): Promise<void>;
   /** Reads everything once and returns all damage; the rest stays readable. */
   check(): Promise<Damage[]>;

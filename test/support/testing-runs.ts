@@ -14,13 +14,15 @@ import type { Log } from "../../src/log/log.ts";
 import { createMemoryLog } from "../../src/log/memory/log.ts";
 import type { Program } from "../../src/runtimes/fake/program.ts";
 import { createFakeRuntime, type FakeRuntime } from "../../src/runtimes/fake/runtime.ts";
+import type { RemoveRemains } from "../../src/sandbox/remove-remains.ts";
 import type { Runtime } from "../../src/sandbox/runtime.ts";
 import { createStore } from "../../src/sandbox/store.ts";
 import { uploadedTree } from "../../src/sandbox/uploaded-tree.ts";
+import { restoreFiles } from "../../src/station/forks/restore-files.ts";
 import { type ClaimName, claimName } from "../../src/station/names/claim-name.ts";
 import { findRun } from "../../src/station/names/find-run.ts";
 import { withLookup } from "../../src/station/names/with-lookup.ts";
-import { createRunVerbs } from "../../src/station/run-verbs/run-verbs.ts";
+import { createRunVerbs, type RunVerbsOptions } from "../../src/station/run-verbs/run-verbs.ts";
 import { endRuns } from "../../src/station/runs/end-runs.ts";
 import { parseRunEvent } from "../../src/station/runs/owned-journal.ts";
 import { createRunDrives, type RunDrives } from "../../src/station/runs/run-drives.ts";
@@ -65,6 +67,8 @@ export interface TestStation extends AsyncDisposable {
   ): Promise<Extract<RunEvent, { type: Type }>>;
 }
 
+type ForkedFrom = Parameters<RunVerbsOptions["planFork"]>[0];
+
 interface StartOptions {
   definition?: AgentInput;
   task?: string;
@@ -106,6 +110,11 @@ export async function createTestStation(options: {
     const holder = { holder: JSON.stringify(identity), holderGone: () => false };
     const claim: ClaimName = (name, claimed) =>
       claimName(name, { log, sessions, store: createStore({ stateDir: dir }), ...holder, ...claimed });
+    const removeRemains: RemoveRemains = async (_, id) => {
+      const sandbox = await runtime.open(id).catch(() => null);
+      if (sandbox === null) await runtime.sweep();
+      else await sandbox.destroy();
+    };
     const runs = createRuns({
       claimName: claim,
       log,
@@ -113,11 +122,7 @@ export async function createTestStation(options: {
       identity,
       alive,
       runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,
-      removeRemains: async (_, id) => {
-        const sandbox = await runtime.open(id).catch(() => null);
-        if (sandbox === null) await runtime.sweep();
-        else await sandbox.destroy();
-      },
+      removeRemains,
       model: options.model ?? (async () => model),
       agent: async (name) => named(name),
       crashpoint: options.crashpoint ?? noCrash,
@@ -136,11 +141,23 @@ export async function createTestStation(options: {
       runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,
       git: { path: "", home: dir },
     };
+    const forking = { planFork: async (from: ForkedFrom) => planFork(await forkSource(from.session, from, viewing), viewing) };
+    const rewinding = {
+      ...viewing,
+      ...forking,
+      ...holder,
+      places,
+      removeRemains,
+      crashpoint: options.crashpoint ?? noCrash,
+      restoreFiles: (run: string, step: number) => restoreFiles(run, step, viewing),
+    };
     const verbs = {
       runs: withLookup(
         "runs",
         createRunVerbs({
           ...common,
+          ...forking,
+          rewinding,
           drives,
           agents: trusting,
           model: async () => model,
@@ -155,7 +172,6 @@ export async function createTestStation(options: {
           driveDetached: async (run) => void detached.push(run),
           endSandboxes: async () => undefined,
           queue: () => null,
-          planFork: async (from) => planFork(await forkSource(from.session, from, viewing), viewing),
         }),
         { run: (word) => findRun(word, log) },
       ),

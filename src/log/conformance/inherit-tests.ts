@@ -55,6 +55,10 @@ export function testInheriting(using: UseLog): void {
       expect(await log.check()).toEqual([]);
     }));
 
+  testInheritedLives(using);
+}
+
+function testInheritedLives(using: UseLog): void {
   test("keeps inherited events after their stream is removed, until the last heir is gone", () =>
     using(async (log) => {
       await log.append("a", numbers(1, 10).map(event));

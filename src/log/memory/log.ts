@@ -3,7 +3,7 @@ import { compareHeads, passesFilter } from "../head-filter.ts";
 import type { LeaseClock } from "../lease-clock.ts";
 import { checkInherits, encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
 import type { Inherits, Lease, Log, StoredEvent, StreamHead } from "../log.ts";
-import { projectionOf as everyProjection, type FindProjection, project } from "../projection.ts";
+import { projectionOf as everyProjection, type FindProjection, type Projection, project } from "../projection.ts";
 import { pageOf, type ReadBudget, subscription } from "../subscription.ts";
 
 interface MemoryStream {
@@ -47,15 +47,13 @@ export function createMemoryLog(
     async append(name, events, { expectedSeq, lease, inherits, isRetold = false } = {}) {
       const texts = encodeEvents(name, events);
       if (lease) leases.check(name, lease);
-      let lastSeq = lastSeqOf(streams.get(name));
-      if (expectedSeq !== undefined && expectedSeq !== lastSeq) throw wrongSequence(name, { expectedSeq, lastSeq });
-      if (inherits !== undefined) checkInherits({ stream: name, events, options: { isRetold } }, lastSeq);
-      const inheritedEvents = inherits === undefined ? [] : inheritedFrom(name, inherits, streams);
+      const before = lastSeqOf(streams.get(name));
+      if (expectedSeq !== undefined && expectedSeq !== before) throw wrongSequence(name, { expectedSeq, lastSeq: before });
+      if (inherits !== undefined) checkInherits({ stream: name, events, options: { isRetold } }, before);
+      const story = inherits === undefined ? [] : inheritedFrom(name, inherits, streams);
+      const lastSeq = inherits?.seq ?? before;
       const stream = ensure(name);
-      if (inherits !== undefined) {
-        Object.assign(stream, { events: inheritedEvents, before: inherits.seq - inheritedEvents.length });
-        lastSeq = inherits.seq;
-      }
+      if (inherits !== undefined) Object.assign(stream, { events: story, before: lastSeq - story.length });
       const at = new Date(nowMs()).toISOString();
       if (isRetold && events.length > 0) {
         Object.assign(stream, { events: [], before: lastSeq });
@@ -67,12 +65,7 @@ export function createMemoryLog(
         stream.events.push(stored);
         feed.push(stored);
       });
-      const projection = projectionOf(name);
-      const count = events.length + inheritedEvents.length;
-      if (projection !== null && events.length > 0) {
-        const next = project(projection, stream.head ?? { head: null, damage: null }, structuredClone(stream.events.slice(-count)));
-        stream.head = { ...next, isOpen: projection.isOpen(next.head) };
-      }
+      if (events.length > 0) advanceHead(stream, projectionOf(name), events.length + story.length);
       for (const wake of [...listeners]) wake();
       return { lastSeq: lastSeq + events.length };
     },
@@ -128,6 +121,12 @@ export function createMemoryLog(
     },
     async [Symbol.asyncDispose]() {},
   };
+}
+
+function advanceHead(stream: MemoryStream, projection: Projection | null, count: number): void {
+  if (projection === null) return;
+  const next = project(projection, stream.head ?? { head: null, damage: null }, structuredClone(stream.events.slice(-count)));
+  stream.head = { ...next, isOpen: projection.isOpen(next.head) };
 }
 
 /** Returns the events of another stream, renamed. Throws `not_found` if it has no such event. */

@@ -75,9 +75,7 @@ function checkRows(database: DatabaseSync, stream: string, { end, firstSeq }: { 
   let expected = firstSeq;
   let sum = 0;
   try {
-    const rows = database
-      .prepare("SELECT seq, type, version, at, data, sum FROM events WHERE stream = ? ORDER BY seq")
-      .iterate(stream);
+    const rows = database.prepare("SELECT seq, type, version, at, data, sum FROM events WHERE stream = ? ORDER BY seq").iterate(stream);
     for (const row of rows as Iterable<unknown> as Iterable<Row>) {
       // A compacted stream begins at a later event, with a new chain, as does what a removed one leaves to its heirs.
       if (expected === 1 && row.seq > 1 && chainSum(0, row) === row.sum) expected = row.seq;

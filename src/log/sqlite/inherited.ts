@@ -61,9 +61,9 @@ export function createInherited(database: DatabaseSync) {
     release(stream: string): void {
       const above = new Set(parts(stream, 1).map(({ holder }) => holder));
       drop.run(stream);
-      const kept = lastNeeded(stream);
-      erase.run(stream, kept);
-      if (kept > 0) {
+      const lastSeq = lastNeeded(stream);
+      erase.run(stream, lastSeq);
+      if (lastSeq > 0) {
         const hidden = `${stream}${HIDDEN}${randomLetters(12)}`;
         hide.run(hidden, stream);
         reassign.run(hidden, stream);
