@@ -70,6 +70,38 @@ export async function continueAgent(station: LocalStation, options: ContinueAgen
   return await followToEnd(runs, view, { ...options, fromSeq: before + 1 });
 }
 
+export interface ForkAgentOptions extends ProgramOptions {
+  run: string;
+  at?: number;
+  count?: number;
+  text?: string;
+  name?: string;
+  labels?: Readonly<Record<string, string>>;
+}
+
+/** Creates forks of a run, and drives those that have something to do to their ends. */
+export async function forkAgent(station: LocalStation, options: ForkAgentOptions) {
+  const { runs } = station.verbs;
+  const { run, at, count, text, name, labels, model, budgets, signal } = options;
+  await station.recoverRewinds();
+  const request = {
+    by: "program",
+    ...defined({ at, count, text, name, budgets, model: nameOf(model) }),
+    ...(labels && { labels: { ...labels } }),
+  };
+  const forks = await runs.fork(run, request, defined({ signal }));
+  const outcomeOf = async (view: RunView) =>
+    view.paused?.why === "forked" ? null : await followToEnd(runs, view, { ...options, fromSeq: (view.forked?.seq ?? 0) + 1 });
+  return await Promise.all(forks.map(async (view) => ({ run: view.run, session: view.session, outcome: await outcomeOf(view) })));
+}
+
+/** Takes a run back to a step. */
+export async function rewindAgent(station: LocalStation, { run, to }: { run: string; to: number }) {
+  await station.recoverRewinds();
+  const { tail, files } = await station.verbs.runs.rewind(run, { to, by: "program" });
+  return { run, tail, files };
+}
+
 const nameOf = <Named extends string | Model | undefined>(model: Named) =>
   (typeof model === "object" ? model.name : model) as string | Extract<Named, undefined>;
 

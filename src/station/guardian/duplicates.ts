@@ -38,11 +38,13 @@ export function duplicateOf(
   return null;
 }
 
+const rootOf = ({ root, run }: Trajectory) => root ?? run;
+
 function isCandidate(trajectory: Trajectory, other: Trajectory): boolean {
   return (
     other.run !== trajectory.run &&
     other.parent === null &&
-    other.root !== trajectory.root &&
+    rootOf(other) !== rootOf(trajectory) &&
     other.owner === trajectory.owner &&
     other.agent === trajectory.agent &&
     other.status === "working" &&

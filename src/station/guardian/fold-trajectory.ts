@@ -116,7 +116,8 @@ function applyCreated({ at, data }: EventOf<"run.created">, trajectory: Trajecto
   trajectory.task = data.task.slice(0, TASK_CHARACTERS_MAX);
   trajectory.words = taskWords(data.task);
   trajectory.parent = data.parent?.run ?? null;
-  trajectory.root = data.run;
+  // A fork begins with the events of the other run.
+  trajectory.root = data.run === trajectory.run ? null : data.run;
   trajectory.createdAt = at;
   trajectory.asked = guardian ?? {};
   trajectory.isAttended = harness.onAsk === "wait";
