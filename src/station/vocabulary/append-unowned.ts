@@ -23,7 +23,9 @@ type UnownedEvent = Extract<
       | "artifact.stored"
       | "run.queued"
       | "run.prioritized"
-      | "run.labelled";
+      | "run.labelled"
+      | "run.rewind_started"
+      | "run.rewind_failed";
   }
 >;
 
