@@ -11,7 +11,15 @@ import { say, sayProblem } from "../../parts/toasts.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
 import styles from "./inbox.module.css";
 
-const names = { run: "Run", sandbox: "Sandbox", workflow: "Workflow", spec: "Spec", ship: "Ship", merge: "Merge" } as const;
+const names = {
+  run: "Run",
+  sandbox: "Sandbox",
+  workflow: "Workflow",
+  spec: "Spec",
+  ship: "Ship",
+  merge: "Merge",
+  best: "Best of several attempts",
+} as const;
 
 /**
  * An inbox entry of a workflow, spec, ship, merge or sandbox. If there is something to read first, it links to the
@@ -21,7 +29,7 @@ export function AskingEntry({ item }: { item: InboxItem }) {
   const station = useStation();
   const [text, setText] = useState("");
   const [isSending, setSending] = useState(false);
-  const href = item.of.kind === "sandbox" ? `/sandboxes/${item.of.id}` : `/${item.of.kind}s/${item.of.id}`;
+  const href = hrefOf(item.of);
   const answer = async (send: () => Promise<unknown>) => {
     setSending(true);
     try {
@@ -87,6 +95,12 @@ export function AskingEntry({ item }: { item: InboxItem }) {
   );
 }
 
+/** A best-of has no page, but its attempts are in the list of runs. */
+function hrefOf({ kind, id }: InboxItem["of"]): string {
+  if (kind === "best") return "/runs";
+  return kind === "sandbox" ? `/sandboxes/${id}` : `/${kind}s/${id}`;
+}
+
 /** Answers only the question that is shown: another step may be waiting now. */
 async function answerApproval(station: Client, { of, seq }: InboxItem, decision: { approved: boolean; text: string }): Promise<void> {
   const { seq: now, steps } = await station.workflows.get(of.id);
@@ -103,6 +117,7 @@ async function answerApproval(station: Client, { of, seq }: InboxItem, decision:
 const resume: Record<InboxItem["of"]["kind"], (station: Client, id: string) => Promise<unknown>> = {
   workflow: (station, id) => station.workflows.resume(id),
   merge: (station, id) => station.merges.resume(id),
+  best: (station, id) => station.bests.resume(id),
   ship: (station, id) => station.ships.resume(id),
   spec: (station, id) => station.specs.execute(id),
   run: (station, id) => station.runs.resume(id),
