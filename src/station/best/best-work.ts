@@ -7,6 +7,7 @@ import { defined } from "../../lib/defined.ts";
 import type { Station } from "../../verbs/station.ts";
 import { inOfflineFork, type OfflineForkOptions } from "../replay/offline-fork.ts";
 import type { Runs } from "../runs/runs.ts";
+import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { lowerBudgets } from "./best-budget.ts";
 import type { BestContext, BestWork } from "./best-kind.ts";
 import { bestKindFacts } from "./best-kind-facts.ts";
@@ -46,6 +47,7 @@ export function createBestWork(options: BestWorkOptions): BestWork {
       const filters = Object.entries(state.source.kind === "run" ? labels : own).map(([key, value]) => `${key}=${value}`);
       const [known] = (await station.runs.list({ owner: context.owner, label: filters, limit: 1 })).runs;
       if (known === undefined) return await startAttempt(state, attempt, { ...context, labels, own }, options);
+      if (state.source.kind === "run") await connect(known.run, own, options);
       // A fork that was created but not started waits for this.
       if (known.status !== "ended") await station.runs.resume(known.run, { by: "best", reopens: false }).catch(ifOver);
       return { run: known.run, session: known.session };
@@ -94,12 +96,12 @@ async function startAttempt(
   { source }: Readonly<BestState>,
   { model, budgets }: AttemptState,
   { owner, labels, own }: BestContext & Record<"labels" | "own", Readonly<Record<string, string>>>,
-  { station, forkRun }: BestWorkOptions,
+  { station, forkRun, log }: BestWorkOptions,
 ): Promise<{ run: string; session: string }> {
   const named = model ?? undefined;
   if (source.kind === "run") {
-    // A fork has no labels of the station.
     const { run, session } = await forkRun(source, { model: named, labels, budgets });
+    await connect(run, own, { log });
     return { run, session };
   }
   const start = AttemptRun.parse(source.start);
@@ -129,6 +131,10 @@ async function untilReleased(
     }
   }
 }
+
+/** Makes a fork a child of the best-of, which its end then continues. A fork begins without labels of the station. */
+const connect = (run: string, own: Readonly<Record<string, string>>, { log }: Pick<BestWorkOptions, "log">) =>
+  appendUnowned(log, run, () => ({ type: "run.labelled", data: { by: "best", changes: { ...own } } }), { alsoEnded: true });
 
 /** Returns what the judge sees of an attempt. */
 async function candidateOf(
