@@ -149,6 +149,24 @@ describe("a replay with recorded tools", () => {
     expect((await replay(station, run)).result).toMatchObject({ isSame: true, steps: 3 });
   });
 
+  test("supplies a message after the request that was decided without it", async () => {
+    await using station = await createTestStation({ script: { turns: [{ calls: [write("secret.txt", "y")] }, { say: "All right." }] } });
+    const run = await station.start({ definition: { permissions: { "write:secret*": "ask" } } });
+    const driven = station.runs.drive(run, { signal: never });
+    await station.until(run, "permission.asked");
+    await station.runs.send(run, { text: "be quick", mode: "steer", source: "user" });
+    await station.runs.answer(run, { answer: "allow", by: "me" });
+    await driven;
+    const events = await station.events(run);
+    const message = events.find(({ type }) => type === "message.received");
+    const rest = events.filter((event) => event !== message);
+    const first = rest.findIndex(({ type }) => type === "step.started");
+    // As if it had come while the loop appended the first request.
+    const raced = message === undefined ? [] : rest.toSpliced(first, 0, message);
+    await using other = await withEvents(run, raced, (event) => event);
+    expect((await replay(other, run)).result).toMatchObject({ isSame: true, steps: 2 });
+  });
+
   test("refuses what only live tools have", async () => {
     await using station = await createTestStation({ script, files });
     const run = await ended(station);
