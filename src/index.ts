@@ -303,6 +303,60 @@ export async function replayAgent(options: ReplayAgentOptions): Promise<ReplayRe
   return await program.replayAgent(station, options);
 }
 
+export interface ForkAgentOptions extends Omit<ContinueAgentOptions, "text"> {
+  /** The number of steps after which to fork. Default: the last that has finished. */
+  at?: number;
+  /** How many forks to create. Default: one. */
+  count?: number;
+  /** The first message to each fork. Without one, a fork continues only if the step was in the middle of a turn. */
+  text?: string;
+  name?: string;
+  /** In addition to the run's own. */
+  labels?: Readonly<Record<string, string>>;
+}
+
+export interface AgentFork {
+  run: string;
+  session: string;
+  /** How it ended. Null if it waits for a message: `continueAgent({ run, text })`. */
+  outcome: AgentRun | null;
+}
+
+/**
+ * Continues copies of a run after one of its steps, until each of them ends: with its conversation, its files and what
+ * it had left of its limits. `budgets` replace these. Creates all forks or none. Throws `not_found` for a step that
+ * does not exist, `conflict` for one that has not finished, `unsupported` if the files after the step were not stored.
+ */
+export async function forkAgent(options: ForkAgentOptions): Promise<AgentFork[]> {
+  const program = await import("./compose/start-agent.ts");
+  await using station = await openStation({ ...options, folder: process.cwd() });
+  return await program.forkAgent(station, options);
+}
+
+export interface RewindAgentOptions extends CaissonOptions, Pick<RunAgentOptions, "runtime"> {
+  run: string;
+  /** The number of steps that remain; 0: none. */
+  to: number;
+}
+
+export interface AgentRewind {
+  run: string;
+  /** The fork that preserves what was taken back. */
+  tail: string;
+  /** The files that changed back, at most the first thousand. */
+  files: string[];
+}
+
+/**
+ * Takes a run back to one of its steps: its conversation and its files. It then waits for `continueAgent({ run, text
+ * })`. Throws what `forkAgent` throws, and `conflict` if another run has used the files since.
+ */
+export async function rewindAgent(options: RewindAgentOptions): Promise<AgentRewind> {
+  const program = await import("./compose/start-agent.ts");
+  await using station = await openStation({ ...options, folder: process.cwd() });
+  return await program.rewindAgent(station, options);
+}
+
 async function openStation(options: Omit<ContinueAgentOptions, "run"> & { folder: string }) {
   const { openProgramStation } = await import("./compose/program-station.ts");
   const { onEvent, network } = options;

@@ -1,4 +1,5 @@
 import type { FinishReason } from "../contract/outcome.ts";
+import { isAtFork } from "../contract/run/run-facts.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import { type Noticed, noticeLoop } from "./doom-loop.ts";
 import type { RunState } from "./run-state.ts";
@@ -34,7 +35,7 @@ export function decide(state: RunState, options: { contextTokens: number }): Ste
   if (unfinished.length > 0) return { kind: "tools", calls: unfinished };
 
   const steerable = state.waiting.filter((message) => message.mode !== "queue");
-  const turnOver = state.openCall === null && state.lastStop !== null && state.lastStop !== "tools" && state.lastStop !== "interrupted";
+  const turnOver = isTurnOver(state);
   if (turnOver && steerable.length === 0) {
     if (state.emptyAnswers > EMPTY_ANSWERS_MAX) return { kind: "end", reason: "error", text: "The model gave several empty answers." };
     if (state.emptyAnswers > 0) return { kind: "answerMissing" };
@@ -50,8 +51,13 @@ export function decide(state: RunState, options: { contextTokens: number }): Ste
   return { kind: "model", messages: messages.map((message) => message.message) };
 }
 
+/** Returns whether the model has finished its turn, so that only a message lets it continue. */
+export function isTurnOver({ openCall, lastStop }: Pick<RunState, "openCall" | "lastStop">): boolean {
+  return openCall === null && lastStop !== null && lastStop !== "tools" && lastStop !== "interrupted";
+}
+
 function whilePaused(state: RunState): StepDecision {
-  if (state.paused?.why === "user") return { kind: "wait" };
+  if (state.paused?.why === "user" || isAtFork(state)) return { kind: "wait" };
   return state.paused?.why === "outage" ? { kind: "waitOut", text: state.paused.text } : { kind: "continue" };
 }
 

@@ -52,6 +52,14 @@ export function releasedError(signal: AbortSignal, run: string): CaissonError {
   return new CaissonError("cancelled", `this process released the run ${run}`, { hint: `Continue it with \`caisson resume ${run}\`.` });
 }
 
+/** Returns why this process releases a run that another call rewinds. */
+export function rewindingError(run: string): CaissonError {
+  return new CaissonError("superseded", `the run ${run} is being rewound, so this process no longer drives it`, {
+    hint: `Continue it afterwards: caisson send ${run} "…"`,
+    details: { rewinding: true },
+  });
+}
+
 /** Returns a message from the harness to the model. */
 export function systemMessage(text: string): NewRunEvent {
   return { type: "message.received", data: { message: newId("msg"), source: "system", mode: "steer", text } };

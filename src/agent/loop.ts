@@ -9,7 +9,7 @@ import { compact } from "./compact.ts";
 import { decide, type StepDecision } from "./decide-step.ts";
 import { endRun } from "./end-run.ts";
 import { createStepEnds, type StepEnds, type StoreStep } from "./end-step.ts";
-import { isLogFailure, type Journal, releasedError, systemMessage } from "./journal.ts";
+import { isLogFailure, type Journal, releasedError, rewindingError, systemMessage } from "./journal.ts";
 import { type LoopClock, realClock } from "./loop-clock.ts";
 import type { Model, ToolSchema } from "./model/model.ts";
 import { type RunToolsOptions, runTools } from "./run-tools.ts";
@@ -40,8 +40,8 @@ export interface LoopOptions extends Omit<RunToolsOptions, "tools" | "signal" | 
 /**
  * Drives a run until it ends: decide, record the intent, act, record the outcome. The state is a fold of the log and
  * every decision a function of the state, so a run that lost its process continues exactly where it was. Throws
- * `cancelled` when released, `superseded` when another process took the run over, `unavailable` when the model does not
- * respond and the run is unattended, and errors of the log. In these cases the run stays as it is.
+ * `cancelled` when released, `superseded` when another process took the run over or rewinds it, `unavailable` when the
+ * model does not respond and the run is unattended, and errors of the log. In these cases the run stays as it is.
  */
 export async function driveRun(options: LoopOptions): Promise<void> {
   const { journal, model, clock = realClock } = options;
@@ -50,6 +50,7 @@ export async function driveRun(options: LoopOptions): Promise<void> {
   const steps = createStepEnds(journal, options.storeStep);
   while (journal.state.status !== "ended") {
     if (options.signal.aborted) throw releasedError(options.signal, journal.state.run);
+    if (journal.state.rewinding !== null) throw rewindingError(journal.state.run);
     const heardCount = journal.countUnowned();
     const turn = turnOf(journal.state);
     const decision = duringTurn(turn, () => decide(journal.state, { contextTokens: model.contextTokens }));
@@ -230,7 +231,7 @@ function interruptible({ journal, clock }: { journal: Journal; clock: LoopClock 
   const controller = new AbortController();
   const fire = () => controller.abort();
   const stopListening = journal.onForeign((event: RunEvent) => {
-    if (event.type === "run.stop_requested" || event.type === "run.paused") fire();
+    if (event.type === "run.stop_requested" || event.type === "run.paused" || event.type === "run.rewind_started") fire();
     if (event.type === "message.received" && event.data.mode === "interrupt") fire();
   });
   const { state } = journal;

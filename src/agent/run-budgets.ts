@@ -16,6 +16,19 @@ export function budgetsLeft(facts: RunFacts): { costUsd: number | null; tokens: 
   };
 }
 
+/**
+ * Returns limits for a run that may spend what this one has left. A limit must be above zero, so an exhausted one
+ * becomes a tiny one.
+ */
+export function budgetsFromLeft(facts: RunFacts): Budgets {
+  const { costUsd, tokens, timeMs } = budgetsLeft(facts);
+  return {
+    ...(costUsd === null ? {} : { costUsd: Math.max(0.000001, costUsd) }),
+    ...(tokens === null ? {} : { tokens: Math.max(1, tokens) }),
+    timeMs: Math.max(1, Math.round(timeMs)),
+  };
+}
+
 /** Returns each limit times 1.5, or 1.5 times the amount spent if that is higher. */
 export function raisedBudgets(facts: RunFacts): Budgets {
   const { steps, timeMs, tokens, costUsd } = facts.budgets;

@@ -112,6 +112,11 @@ export function applyEvent(state: RunState, event: RunEvent): void {
   applyToFacts(state, event);
 }
 
+/** Applies an event that a later rewind takes back: only what the facts count remains of it. */
+export function applyRewoundEvent(state: RunState, event: RunEvent): void {
+  applyToFacts(state, event);
+}
+
 const handlers: Handlers<EventFor<typeof runEvents, "state">, RunState> = {
   "run.created": applyCreated,
   "run.sandboxed": applySandboxed,
@@ -122,6 +127,14 @@ const handlers: Handlers<EventFor<typeof runEvents, "state">, RunState> = {
     state.ended = { reason, text };
   },
   "run.reopened": applyReopened,
+  "run.forked": ({ data }, state) => {
+    const { ended } = state;
+    state.traceparent = null;
+    attend(state, data);
+    beginAgain(state);
+    if (data.isTail) state.ended = ended;
+  },
+  "run.rewound": (_, state) => beginAgain(state),
   "step.started": (_, state) => {
     state.tools.clear();
     state.lastStop = null;
@@ -172,16 +185,25 @@ function applyCreated({ data }: EventOf<"run.created">, state: RunState): void {
   state.conversation.begin({ system: state.definition.system, task: data.task });
 }
 
+function applyReopened({ data }: EventOf<"run.reopened">, state: RunState): void {
+  attend(state, data);
+  beginAgain(state);
+  state.lastStop = null;
+}
+
+/** Changes whether a person can be asked. */
+function attend(state: RunState, { onAsk, onBudget }: Pick<EventOf<"run.reopened">["data"], "onAsk" | "onBudget">): void {
+  const { definition } = state;
+  state.definition = { ...definition, harness: { ...definition.harness, ...defined({ onAsk, onBudget }) } };
+}
+
 /**
  * Starts over but keeps the conversation. The cause of the end, such as an empty answer or a loop, must not end the run
  * again.
  */
-function applyReopened({ data: { onAsk, onBudget } }: EventOf<"run.reopened">, state: RunState): void {
-  const { definition } = state;
-  state.definition = { ...definition, harness: { ...definition.harness, ...defined({ onAsk, onBudget }) } };
+function beginAgain(state: RunState): void {
   state.ended = null;
   state.openCall = null;
-  state.lastStop = null;
   state.emptyAnswers = 0;
   state.overflow = null;
   state.questions.clear();

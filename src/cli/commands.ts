@@ -9,6 +9,7 @@ import { mcpCommand } from "./mcp/define-mcp-command.ts";
 import { mergeCommands } from "./merges/define-merge-commands.ts";
 import { netCommands } from "./network/define-net-commands.ts";
 import { previewCommands } from "./network/define-preview-commands.ts";
+import { forkCommands } from "./runs/define-fork-commands.ts";
 import { queueCommands } from "./runs/define-queue-commands.ts";
 import { runCommands } from "./runs/define-run-commands.ts";
 import { sandboxCommands } from "./sandboxes/define-sandbox-commands.ts";
@@ -30,6 +31,7 @@ export const commands: readonly CommandDefinition[] = [
   ...runCommands,
   ...queueCommands,
   labelCommand,
+  ...forkCommands,
   undoCommand,
   ...specCommands,
   ...sandboxCommands,

@@ -20,7 +20,7 @@ export function clientSideRuns(remote: RunVerbs, options: ClientSideOptions): Ru
     return own;
   };
   /** Uses the station. If it lacks the model's key, uses this process, whose environment may have the key. */
-  const orHere = async (byStation: () => Promise<RunView>, byUs: (runs: RunVerbs) => Promise<RunView>): Promise<RunView> => {
+  const orHere = async <Result>(byStation: () => Promise<Result>, byUs: (runs: RunVerbs) => Promise<Result>): Promise<Result> => {
     try {
       return own === null ? await byStation() : await byUs(own);
     } catch (error) {
@@ -65,6 +65,15 @@ export function clientSideRuns(remote: RunVerbs, options: ClientSideOptions): Ru
       orHere(
         () => listenedTo(remote.continue(run, request, choices)),
         (runs) => runs.continue(run, request, choices),
+      ),
+    fork: (run, request, choices) =>
+      orHere(
+        async () => {
+          const views = await remote.fork(run, request, choices);
+          for (const view of views) notices.listen(view.run, view.seq);
+          return views;
+        },
+        (runs) => runs.fork(run, request, choices),
       ),
   };
 }

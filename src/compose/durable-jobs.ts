@@ -66,7 +66,7 @@ function childRuns(runs: RunVerbs): DriverOptions["runs"] {
     },
     async tend(run) {
       const { status, paused } = await runs.get(run);
-      if (paused?.why === "user" || (status !== "interrupted" && status !== "created")) return;
+      if (["user", "forked", "rewound"].includes(paused?.why ?? "") || (status !== "interrupted" && status !== "created")) return;
       try {
         await runs.resume(run, { by: "station", reopens: false });
       } catch (error) {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { resolveModel } from "../agent/model/resolve-model.ts";
+import { defined } from "../lib/defined.ts";
 import { idFrom } from "../lib/new-id.ts";
 import { requestOutbound } from "../network/outbound/request-outbound.ts";
 import { createBestKind } from "../station/best/best-kind.ts";
@@ -64,15 +65,18 @@ function openMerges(parts: JobParts) {
   return { kind, verbs: createLocalMerges({ ...local.core, jobs: createJobs(kind, jobsOptions(parts)), station }) };
 }
 
-/** Null until the station has a verb that forks runs. */
-const forkRun: ForkRun | null = null;
-
 function openBests(parts: JobParts) {
   const { local, station, settings } = parts;
   const model = (name: string) => resolveModel(name, modelOptions(settings));
+  const forkRun: ForkRun = async ({ run, step, send }, { model: named, labels, budgets }) => {
+    const about = defined({ at: step ?? undefined, text: send ?? undefined, model: named });
+    const [fork] = await station.runs.fork(run, { by: "best", labels: { ...labels }, budgets, ...about });
+    if (fork === undefined) throw new Error("a fork of one run has one");
+    return fork;
+  };
   const kind = createBestKind(createBestWork({ ...local.core, ...local.sessionWork, runs: local.runs, station, model, forkRun }));
   const jobs = createJobs(kind, jobsOptions(parts));
-  return { kind, verbs: createLocalBests({ jobs, station, checkModel: model, canFork: forkRun !== null }) };
+  return { kind, verbs: createLocalBests({ jobs, station, checkModel: model }) };
 }
 
 function openSpecs(parts: JobParts, merges: MergeVerbs) {

@@ -8,7 +8,7 @@ import { createFakeRuntime } from "../runtimes/fake/runtime.ts";
 import { createSession } from "../station/sessions/create-session.ts";
 import { readEnvironment } from "./environment.ts";
 import { openProgramStation } from "./program-station.ts";
-import { type ContinueAgentOptions, continueAgent, startAgent } from "./start-agent.ts";
+import { type ContinueAgentOptions, continueAgent, forkAgent, rewindAgent, startAgent } from "./start-agent.ts";
 
 let dir = "";
 beforeEach(() => {
@@ -50,6 +50,22 @@ test("continues a run with its conversation, reporting only new events", async (
   expect(again).toMatchObject({ run, session: run, reason: "done", text: "Again.", steps: 2 });
   expect([types[0], types.at(-1)]).toEqual(["run.reopened", "run.ended"]);
   await expect(continueAgentRun({ run })).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("forks a run, and takes it back to a step", async () => {
+  const { run } = await start("do it");
+  await using station = open();
+  const types: string[] = [];
+  const [fork] = await forkAgent(station, { run, text: "more", onRunEvent: ({ type }) => types.push(type) });
+  expect(fork).toMatchObject({ outcome: { run: fork?.run, reason: "done", text: "Again.", steps: 2 } });
+  expect([types[0], types.at(-1)]).toEqual(["run.forked", "run.ended"]);
+  const [waiting] = await forkAgent(station, { run });
+  expect(waiting?.outcome).toBeNull();
+  expect(await continueAgent(station, { run: waiting?.run ?? "", text: "more" })).toMatchObject({ reason: "done", steps: 2 });
+  const { tail, files } = await rewindAgent(station, { run, to: 0 });
+  expect(files).toEqual([]);
+  expect(sessions().sort()).toEqual([run, fork?.run, waiting?.run, tail].sort());
+  await continueAgent(station, { run, text: "do it" });
 });
 
 test("leaves no session if a run cannot be created", async () => {

@@ -42,6 +42,7 @@ export interface ContinueAgentOptions extends ProgramOptions {
 /** Drives a program's run from its task to its end, unattended. */
 export async function startAgent(station: LocalStation, options: StartAgentOptions) {
   await sweepUnfinished(station.core);
+  await station.recoverRewinds();
   const { runs, sessions } = station.verbs;
   const { model, agent, trustAgentFile, task, session, cleanup, budgets, signal } = options;
   const isNew = session === undefined || (await foundOrNull(sessions.get(session))) === null;
@@ -88,6 +89,38 @@ export async function replayAgent(station: LocalStation, options: ReplayAgentOpt
     if ("result" in event) return event.result;
   }
   throw new CaissonError("internal", `the replay of ${run} ended without a result`);
+}
+
+export interface ForkAgentOptions extends ProgramOptions {
+  run: string;
+  at?: number;
+  count?: number;
+  text?: string;
+  name?: string;
+  labels?: Readonly<Record<string, string>>;
+}
+
+/** Creates forks of a run, and drives those that have something to do to their ends. */
+export async function forkAgent(station: LocalStation, options: ForkAgentOptions) {
+  const { runs } = station.verbs;
+  const { run, at, count, text, name, labels, model, budgets, signal } = options;
+  await station.recoverRewinds();
+  const request = {
+    by: "program",
+    ...defined({ at, count, text, name, budgets, model: nameOf(model) }),
+    ...(labels && { labels: { ...labels } }),
+  };
+  const forks = await runs.fork(run, request, defined({ signal }));
+  const outcomeOf = async (view: RunView) =>
+    view.paused?.why === "forked" ? null : await followToEnd(runs, view, { ...options, fromSeq: (view.forked?.seq ?? 0) + 1 });
+  return await Promise.all(forks.map(async (view) => ({ run: view.run, session: view.session, outcome: await outcomeOf(view) })));
+}
+
+/** Takes a run back to a step. */
+export async function rewindAgent(station: LocalStation, { run, to }: { run: string; to: number }) {
+  await station.recoverRewinds();
+  const { tail, files } = await station.verbs.runs.rewind(run, { to, by: "program" });
+  return { run, tail, files };
 }
 
 const nameOf = <Named extends string | Model | undefined>(model: Named) =>

@@ -217,5 +217,6 @@ async function openLocal(parts: LocalParts): Promise<LocalStation> {
   const local = openLocalStation(parts);
   // First, because a new session may have the name of one that was never finished.
   await sweepUnfinished(local.core);
+  await local.recoverRewinds();
   return local;
 }

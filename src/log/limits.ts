@@ -1,5 +1,5 @@
 import { CaissonError } from "../contract/error/error.ts";
-import type { NewEvent } from "./log.ts";
+import type { AppendOptions, NewEvent } from "./log.ts";
 
 /** One event's data as JSON text. Tool output is truncated long before this; larger data belongs in a file. */
 export const EVENT_BYTES_MAX = 4 * 1024 * 1024;
@@ -30,6 +30,18 @@ export function encodeEvents(stream: string, events: readonly NewEvent[]): strin
     }
     return text;
   });
+}
+
+/**
+ * Checks an append that begins an heir. Throws `conflict` if the stream has events, `invalid` if the append has none.
+ */
+export function checkInherits(
+  { stream, events, options: { isRetold = false } }: { stream: string; events: readonly NewEvent[]; options: AppendOptions },
+  lastSeq: number,
+): void {
+  if (lastSeq !== 0) throw wrongSequence(stream, { expectedSeq: 0, lastSeq });
+  if (events.length === 0 || isRetold)
+    throw new CaissonError("invalid", `an append that begins ${stream} with inherited events must add one`);
 }
 
 export function wrongSequence(stream: string, options: { expectedSeq: number; lastSeq: number }): CaissonError {

@@ -51,9 +51,21 @@ export interface StreamHead {
   damage: string | null;
 }
 
+/** Events 1 to `seq` of another stream. */
+export interface Inherits {
+  stream: string;
+  seq: number;
+}
+
 export interface AppendOptions {
   expectedSeq?: number;
   lease?: Lease;
+  /**
+   * For the first append of an empty stream: it begins with these events of another stream, and its own follow them.
+   * They are referenced, not copied. Every reader of the stream sees them, except `subscribeAll`, which delivers only
+   * its own. They stay after the other stream is compacted or removed, as long as a stream inherits them.
+   */
+  inherits?: Inherits;
   /**
    * Compacts the log: these events replace everything in the stream, atomically, so an endless stream stays short.
    * Numbering continues. Folding them on top of the old events must give the same result.
@@ -92,7 +104,7 @@ export interface Log extends AsyncDisposable {
    * Appends all events or none, durably. `expectedSeq` is the sequence that the caller believes is last (0: an empty
    * stream; absent: append at the end). An append with a `lease` is rejected if a newer lease exists. Throws `conflict`
    * (wrong sequence; `details.lastSeq` is the right one), `superseded` (fenced out by a newer epoch), `too_large` if it
-   * exceeds a bound.
+   * exceeds a bound, `not_found` if the stream to inherit from has no such event.
    */
   append(stream: string, events: readonly NewEvent[], options?: AppendOptions): Promise<{ lastSeq: number }>;
   /**
@@ -144,7 +156,9 @@ export interface Log extends AsyncDisposable {
   /** Throws `superseded` if another process took the lease. */
   renew(lease: Lease, options: { ttlMs: number }): Promise<Lease>;
   release(lease: Lease): Promise<void>;
-  /** Removes a stream and everything in it. */
+  /**
+   * Removes a stream and everything in it. Events that other streams inherit stay for these, and for no other reader.
+   */
   remove(stream: string): Promise<void>;
   /** Reads everything once and returns all damage; the rest stays readable. */
   check(): Promise<Damage[]>;

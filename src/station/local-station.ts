@@ -5,6 +5,8 @@ import { defined } from "../lib/defined.ts";
 import type { Station } from "../verbs/station.ts";
 import { prepareWorkspace } from "../workspace/git/check-out.ts";
 import type { MirrorOptions } from "../workspace/git/git-mirror.ts";
+import { restoreFiles } from "./forks/restore-files.ts";
+import { recoverRewinds } from "./forks/rewind-run.ts";
 import { findRun } from "./names/find-run.ts";
 import { withLookup } from "./names/with-lookup.ts";
 import { createStationQueue, type StationQueue } from "./queue/station-queue.ts";
@@ -32,10 +34,13 @@ export interface LocalStation extends AsyncDisposable {
   /** Reads, copies and changes sessions. */
   readonly sessionWork: SessionWork;
   readonly uploads: LocalUploads;
+  /** Finishes the rewinds of runs whose process died. Otherwise it costs one listing of a folder. */
+  recoverRewinds(): Promise<void>;
   /** The operations for users. The other members are for code that composes stations. */
   readonly verbs: Pick<Station, "runs" | "sessions" | "uploads">;
 }
 
+type ForkedFrom = Parameters<StartRunOptions["planFork"]>[0];
 type SessionWork = Omit<SessionVerbsOptions, "store" | "endRuns">;
 
 export interface LocalStationOptions extends StationCoreOptions {
@@ -86,13 +91,16 @@ export function createLocalStation(options: LocalStationOptions): LocalStation {
     facts: (run: string) => runs.facts(run),
     turns: (run: string) => turnsOf(log, run),
   };
+  const forking = { planFork: async (from: ForkedFrom) => planFork(await forkSource(from.session, from, sessionWork), sessionWork) };
+  const rewinding = { ...sessionWork, ...forking, restoreFiles: (run: string, step: number) => restoreFiles(run, step, sessionWork) };
   const runVerbs = createRunVerbs({
     ...sessionWork,
     ...queue,
-    planFork: async (from) => planFork(await forkSource(from.session, from, sessionWork), sessionWork),
+    ...forking,
+    rewinding,
     agents,
     model,
-    replay: { ...sessionWork, model, forkAt: null },
+    replay: { ...sessionWork, model },
     drives,
     driveDetached: options.driveDetached,
     endSandboxes,
@@ -107,6 +115,7 @@ export function createLocalStation(options: LocalStationOptions): LocalStation {
     queue,
     sessionWork,
     uploads,
+    recoverRewinds: () => recoverRewinds({ ...rewinding, notice: options.onProgress ?? (() => undefined) }),
     verbs: { uploads, sessions: sessionVerbs, runs: withLookup("runs", runVerbs, { run: sessionWork.findRun }) },
     async [Symbol.asyncDispose]() {
       await queue[Symbol.asyncDispose]();

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { reachOfContinued, reachOfRun } from "../contract/api/required-scopes.ts";
+import { reachOfContinued, reachOfForked, reachOfRun } from "../contract/api/required-scopes.ts";
 import { EventFilter } from "../contract/api/streams.ts";
 import { auditName } from "../contract/audit/audit-text.ts";
 import { FedEvent } from "../contract/feed/fed-event.ts";
@@ -13,8 +13,13 @@ import {
   AnswerQuestion,
   ContinueRun,
   type ContinueRunInput,
+  ForkedRuns,
+  ForkRun,
+  type ForkRunInput,
   ListRuns,
   LogDamage,
+  RewindRun,
+  RewoundRun,
   RunList,
   RunView,
   SendMessage,
@@ -180,6 +185,40 @@ export const runs = {
     scope: "run",
     owned: "run",
     summary: "Give a run that has ended another turn: the message follows its whole conversation, on the same files.",
+  }),
+  /**
+   * Creates runs that continue this one as it was after a step: with its conversation and to-do list, a copy of its
+   * files in new sessions, and what was left of its limits. Creates all of them or none. With a text, or if the step
+   * was in the middle of a turn, drives them as `start` does; others wait (`paused`, with `why: "forked"`) until
+   * `send`, `continue` or `resume`. Throws `not_found` for a step that does not exist, `conflict` for one that has not
+   * finished, for a run that is being rewound and for a limit that is used up, `unsupported` if the files after the
+   * step were not stored, `gone` if the session was removed, `invalid` for a sub-run, `exists` for a name that is
+   * taken.
+   */
+  fork: verbOfType<(run: string, request: ForkRunInput, options?: { signal?: AbortSignal }) => Promise<RunView[]>>()({
+    path: "POST /v1/runs/{run}/fork",
+    body: ForkRun.omit({ by: true }),
+    bodyOptional: true,
+    answer: { status: 201, json: ForkedRuns },
+    reaches: reachOfForked,
+    scope: "run",
+    owned: "run",
+    summary: "Create runs that continue this one as it was after a step: its conversation, files and remaining limits.",
+  }),
+  /**
+   * Takes the run back to a step: conversation and files are as they were then, and it waits (`paused`, with
+   * `why: "rewound"`) until `send`, `continue` or `resume`. A driver is interrupted and releases the run first. A fork
+   * (`tail`) preserves the present. What was spent still counts. Throws what `fork` throws, `conflict` also if another
+   * run has used the files since, and `timeout` if the driver does not release the run.
+   */
+  rewind: verb({
+    path: "POST /v1/runs/{run}/rewind",
+    takes: RewindRun,
+    by: true,
+    gives: RewoundRun,
+    scope: "run",
+    owned: "run",
+    summary: "Take a run back to a step: its conversation and files. A fork preserves what is taken back.",
   }),
   /** Changes the priority of a queued run. Throws `conflict` for a run that is not queued. */
   prioritize: verb({

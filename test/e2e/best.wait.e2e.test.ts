@@ -66,13 +66,38 @@ test("scores rank attempts, and one budget bounds them all", async () => {
   expect(poor.view).toMatchObject({ finish: "failed", text: "No attempt was done.", winner: null });
 });
 
+test("attempts fork a run after a step, with a further message", async () => {
+  const folder = await cli.folder({});
+  const turns = ["one", "two", "three"].flatMap((word) => [{ calls: [bash(`echo ${word} >> n`)] }, { say: "Done." }]);
+  const model = await cli.script({ turns });
+  const first = await cli.run(["run", "begin", "--model", model, "--runtime", "oci"], { cwd: folder });
+  const run = /run_[a-z2-7]+/.exec(first.text)?.[0] ?? "";
+  expect((await cli.run(["run", "go on", `--continue=${run}`], { cwd: folder })).code).toBe(0);
+  const { code, view, stderr } = await best([`${run}@2`, "-n", "2", "--send", "again", "--grade", "[ $(wc -l < n) = 2 ]"], folder);
+  expect(code, stderr).toBe(0);
+  expect(view.attempts.map(({ place, grade }) => [place, grade?.isPassed])).toEqual([
+    [1, true],
+    [2, true],
+  ]);
+  expect(view.attempts.every((attempt) => attempt.run !== run)).toBe(true);
+  // Forks and the run that they began with all replay.
+  for (const each of [run, ...view.attempts.map((attempt) => attempt.run ?? "")]) {
+    const replayed = await cli.run(["replay", each, "--live-from", "2", "--json"], { cwd: folder });
+    expect([each, replayed.code, replayed.stderr]).toEqual([each, 0, ""]);
+    expect(replayed.text).toMatch(/"fork":"run_[a-z2-7]{12}"/);
+  }
+  expect((await cli.run(["rewind", run, "--to", "2"], { cwd: folder })).code).toBe(0);
+  expect((await cli.run(["send", run, "--no-resume", "later"], { cwd: folder })).code).toBe(0);
+  expect((await cli.run(["replay", run], { cwd: folder })).text).toContain("came out the same");
+});
+
 test("bad input is refused first, and a cancelled best-of stops its attempts", async () => {
   const folder = await cli.folder({});
   for (const [argv, message] of [
     [["x y", "-n", "0"], "attempts"],
     [["x y", "-n", "33"], "attempts"],
     [["x y", "--models", "nonsense"], '"nonsense" is not a model'],
-    [["run_aaaaaaaaaaaa@2"], "cannot fork a run at a step"],
+    [["run_aaaaaaaaaaaa@2"], "there is no run run_aaaaaaaaaaaa"],
     [["show", "best_aaaaaaaaaaaa"], "there is no best best_aaaaaaaaaaaa"],
   ] as const) {
     const { code, stderr } = await cli.run(["best", ...argv], { cwd: folder });

@@ -18,11 +18,12 @@ import type { RemoveRemains } from "../../src/sandbox/remove-remains.ts";
 import type { Runtime } from "../../src/sandbox/runtime.ts";
 import { createStore } from "../../src/sandbox/store.ts";
 import { uploadedTree } from "../../src/sandbox/uploaded-tree.ts";
+import { restoreFiles } from "../../src/station/forks/restore-files.ts";
 import { type ClaimName, claimName } from "../../src/station/names/claim-name.ts";
 import { findRun } from "../../src/station/names/find-run.ts";
 import { withLookup } from "../../src/station/names/with-lookup.ts";
 import type { ReplayVerbOptions } from "../../src/station/replay/replay-verb.ts";
-import { createRunVerbs } from "../../src/station/run-verbs/run-verbs.ts";
+import { createRunVerbs, type RunVerbsOptions } from "../../src/station/run-verbs/run-verbs.ts";
 import { endRuns } from "../../src/station/runs/end-runs.ts";
 import { parseRunEvent } from "../../src/station/runs/owned-journal.ts";
 import { createRunDrives, type RunDrives } from "../../src/station/runs/run-drives.ts";
@@ -66,6 +67,8 @@ export interface TestStation extends AsyncDisposable {
     matching?: (event: Extract<RunEvent, { type: Type }>) => boolean,
   ): Promise<Extract<RunEvent, { type: Type }>>;
 }
+
+type ForkedFrom = Parameters<RunVerbsOptions["planFork"]>[0];
 
 interface StartOptions {
   definition?: AgentInput;
@@ -143,13 +146,25 @@ export async function createTestStation(options: {
       runtime: async () => options.wrapRuntime?.(runtime) ?? runtime,
       git: { path: "", home: dir },
     };
+    const forking = { planFork: async (from: ForkedFrom) => planFork(await forkSource(from.session, from, viewing), viewing) };
+    const rewinding = {
+      ...viewing,
+      ...forking,
+      ...holder,
+      places,
+      removeRemains,
+      crashpoint: options.crashpoint ?? noCrash,
+      restoreFiles: (run: string, step: number) => restoreFiles(run, step, viewing),
+    };
     const verbs = {
       runs: withLookup(
         "runs",
         createRunVerbs({
           ...common,
+          ...forking,
+          rewinding,
           drives,
-          replay: { ...viewing, places, removeRemains, model: async () => model, forkAt: options.forkAt ?? null },
+          replay: { ...viewing, places, removeRemains, model: async () => model, ...(options.forkAt && { forkAt: options.forkAt }) },
           agents: trusting,
           model: async () => model,
           defaultModel: "scripted",
@@ -163,7 +178,6 @@ export async function createTestStation(options: {
           driveDetached: async (run) => void detached.push(run),
           endSandboxes: async () => undefined,
           queue: () => null,
-          planFork: async (from) => planFork(await forkSource(from.session, from, viewing), viewing),
         }),
         { run: (word) => findRun(word, log) },
       ),

@@ -32,7 +32,6 @@ export const branchExceptions: readonly Exception[] = [
   },
   { function: "console/src/parts/selection.ts step", branches: 21, reason: "one case for each way to select" },
   { function: "src/agent/call-model.ts callModel", branches: 16, reason: "every way in which a call can end" },
-  { function: "src/agent/decide-step.ts decide", branches: 18, reason: "the whole decision of a step, in the order in which it is made" },
   {
     function: "src/agent/shell-pipelines.ts pipelinesOf",
     branches: 29,

@@ -10,8 +10,9 @@ export function checkRecording(run: string, events: readonly RecordedEvent[]): v
   let step = 0;
   let model: string | null = null;
   let open = new Map<string, string>();
-  for (const [index, { seq, event }] of events.entries()) {
+  for (const [index, { seq, event, isRewound }] of events.entries()) {
     if (seq !== index + 1) throw incomplete(run, `event ${index + 1}, in step ${step}, is missing`);
+    if (isRewound) continue;
     switch (event.type) {
       case "step.started":
         refuseOpen(run, step, model, open);
@@ -33,6 +34,11 @@ export function checkRecording(run: string, events: readonly RecordedEvent[]): v
         break;
       case "run.ended":
         // The run may end before the calls that its model asked for.
+        model = null;
+        open = new Map();
+        break;
+      case "run.rewound":
+        step = event.data.toStep;
         model = null;
         open = new Map();
         break;

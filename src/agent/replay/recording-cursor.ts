@@ -17,6 +17,10 @@ export class RecordingCursor {
     return this.#items[this.#at];
   }
 
+  get position(): number {
+    return this.#at;
+  }
+
   advance(): void {
     this.#at += 1;
   }

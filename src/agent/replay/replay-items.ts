@@ -3,6 +3,8 @@ import type { RunEvent } from "../../contract/run/run-event.ts";
 export interface RecordedEvent {
   seq: number;
   event: RunEvent;
+  /** A later rewind took it back: only its cost counts. */
+  isRewound?: boolean;
 }
 
 /**
@@ -41,9 +43,9 @@ export const STOPPED_BY_HOOK = "A hook stopped the run: ";
 export function toReplayItems(events: readonly RecordedEvent[]): ReplayItem[] {
   let step = 0;
   const items: ReplayItem[] = [];
-  for (const { seq, event } of events) {
-    if (event.type === "step.started") step = event.data.step;
-    items.push({ seq, event, step, kind: kindOf(event, items) });
+  for (const { seq, event, isRewound = false } of events) {
+    if (event.type === "step.started" && !isRewound) step = event.data.step;
+    items.push({ seq, event, step, isRewound, kind: isRewound ? "foreign" : kindOf(event, items) });
   }
   return withLateEvents(items);
 }
@@ -90,7 +92,7 @@ function withLateEvents(items: readonly ReplayItem[]): ReplayItem[] {
   const result = [...items];
   for (let at = result.length - 1; at >= 0; at--) {
     const item = result[at] as ReplayItem;
-    if (item.kind !== "foreign") continue;
+    if (item.kind !== "foreign" || item.isRewound) continue;
     const to = placeOf(item.event, result, at);
     if (to === at) continue;
     result.splice(at, 1);

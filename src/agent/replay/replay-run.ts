@@ -44,11 +44,10 @@ export async function replayRun(options: ReplayOptions): Promise<ReplayOutcome> 
   const { run, events } = options;
   checkRecording(run, events);
   const track = new ReplayTrack(toReplayItems(events), options);
-  while (track.begin()) {
-    const before = track.repeatedCount;
+  for (let before = track.position; track.begin(); before = track.position) {
     options.signal.throwIfAborted();
     await driveOnce(track, options);
-    if (track.difference === null && track.repeatedCount === before) ignoring("the track notes it", () => track.differ("the loop ended"));
+    if (track.difference === null && track.position === before) ignoring("the track notes it", () => track.differ("the loop ended"));
   }
   return { steps: track.state.step, events: track.repeatedCount, difference: track.difference, notCompared: [...track.notCompared] };
 }
@@ -83,7 +82,7 @@ async function driveOnce(track: ReplayTrack, options: ReplayOptions): Promise<vo
   } catch (error) {
     if (options.signal.aborted) throw new CaissonError("cancelled", `the replay of ${options.run} was cancelled`);
     // The journal ended the loop, or the run waits for its provider, as it did.
-    const isExpected = track.difference !== null || journal.signal.aborted || isPaused(error);
+    const isExpected = track.difference !== null || journal.signal.aborted || isReleased(error);
     if (!isExpected) throw error;
   } finally {
     over.abort();
@@ -92,7 +91,8 @@ async function driveOnce(track: ReplayTrack, options: ReplayOptions): Promise<vo
   }
 }
 
-const isPaused = (error: unknown) => error instanceof CaissonError && error.details?.paused === true;
+/** Returns whether the loop left the run to the next driver: it waits for its provider, or is about to be rewound. */
+const isReleased = (error: unknown) => error instanceof CaissonError && (error.details?.paused === true || error.code === "superseded");
 
 /** Work that the loop waits for outside the recording. */
 interface Work {

@@ -3,7 +3,7 @@ import { CaissonError } from "../../contract/error/error.ts";
 import type { NewRunEvent, RunEvent } from "../../contract/run/run-event.ts";
 import type { ReplayDifference } from "../../contract/run/run-replay.ts";
 import { type Journal, releasedError } from "../journal.ts";
-import { applyEvent, emptyRunState } from "../run-state.ts";
+import { applyEvent, applyRewoundEvent, emptyRunState } from "../run-state.ts";
 import { RecordingCursor } from "./recording-cursor.ts";
 import { isForViewers, type ReplayItem } from "./replay-items.ts";
 import { differentFields, excerpt } from "./same-event.ts";
@@ -42,6 +42,11 @@ export class ReplayTrack {
 
   get difference(): ReplayDifference | null {
     return this.#difference;
+  }
+
+  /** How far the replay has got in the recording. */
+  get position(): number {
+    return this.cursor.position;
   }
 
   /** The number of the loop's events so far. */
@@ -120,8 +125,9 @@ export class ReplayTrack {
     throw new CaissonError("conflict", why, { details: { log: true } });
   }
 
-  #supply({ event }: ReplayItem): void {
+  #supply({ event, isRewound }: ReplayItem): void {
     this.cursor.advance();
+    if (isRewound) return applyRewoundEvent(this.state, event);
     applyEvent(this.state, event);
     // The recorded results contain what the hooks said.
     if (event.type === "run.created") this.state.definition = { ...this.state.definition, hooks: { before: [], after: [] } };

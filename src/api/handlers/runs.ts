@@ -4,7 +4,7 @@ import type { Handlers } from "../call.ts";
 import { sequenceOf } from "../last-event-id.ts";
 import { createFilter, streamedOf } from "../streams/event-filter.ts";
 
-type Name = "runs.start" | "runs.list" | "runs.allEvents" | "runs.send" | "runs.resume" | "runs.continue";
+type Name = "runs.start" | "runs.list" | "runs.allEvents" | "runs.send" | "runs.resume" | "runs.continue" | "runs.fork";
 
 export const runHandlers: Handlers<Name> = {
   // Does not use the request's signal: the run continues if the caller disconnects.
@@ -25,6 +25,7 @@ export const runHandlers: Handlers<Name> = {
   "runs.send": async ({ station, params, body }) => ({ json: await station.runs.send(params.run, body) }),
   "runs.resume": async ({ station, params, body, by }) => ({ json: await station.runs.resume(params.run, { by, ...defined(body) }) }),
   "runs.continue": async ({ station, params, body, by }) => ({ json: await station.runs.continue(params.run, { ...body, by }) }),
+  "runs.fork": async ({ station, params, body, by }) => ({ json: { runs: await station.runs.fork(params.run, { ...body, by }) } }),
 };
 
 async function* withPosition(events: AsyncIterable<FedEvent>, passes: ReturnType<typeof createFilter>) {

@@ -101,13 +101,19 @@ async function wordsOf(
     if (event.type === "run.ended") words = event.data.text.slice(0, TEXT_CHARACTERS_MAX).toWellFormed();
     if (event.type === "permission.answered") open.delete(event.data.question);
     if (event.type === "permission.asked") open.add(event.data.question);
-    if (event.type === "run.paused") paused = event.data.why;
-    if (event.type === "run.continued" || event.type === "run.reopened" || event.type === "run.ended") paused = null;
+    paused = pausedAfter(event, paused);
     // A person holds the run, so it will not continue without one.
     const isHeld = paused === "user" || (paused !== null && paused !== "outage" && open.size > 0);
     if (isHeld && event.seq >= now) return words;
   }
   return words;
+}
+
+/** Returns why the run is paused after an event, or null. A fork, or a run that was rewound, waits for a person. */
+function pausedAfter(event: NumberedRunEvent, paused: string | null): string | null {
+  if (event.type === "run.paused") return event.data.why;
+  if (event.type === "run.forked" || event.type === "run.rewound") return "user";
+  return event.type === "run.continued" || event.type === "run.reopened" || event.type === "run.ended" ? null : paused;
 }
 
 function lineOf(event: NumberedRunEvent): string | null {

@@ -41,7 +41,9 @@ export function createStationLog({ level, write }: { level: Level | "silent"; wr
     },
     run(run, event) {
       const { type, data } = event;
-      if (type === "run.created") log.info({ run, agent: data.agent.name, model: data.model, session: data.session }, "run created");
+      if (type === "run.forked")
+        log.info({ run, agent: data.agent, model: data.model, session: data.session, from: data.from.run }, "run forked");
+      else if (type === "run.created") log.info({ run, agent: data.agent.name, model: data.model, session: data.session }, "run created");
       else if (type === "run.claimed") log.info({ run, epoch: data.epoch }, "run claimed");
       else if (type === "run.paused") log.info({ run, why: data.why }, "run paused");
       else if (type === "run.sandboxed") log.info({ run, sandbox: data.sandbox, runtime: data.runtime, why: data.why }, "run sandboxed");

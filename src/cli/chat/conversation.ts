@@ -111,6 +111,15 @@ export class Conversation {
     await this.#options.runs.stop(this.#run, { by: this.#options.by });
   }
 
+  /** Continues with another run, and follows it if it is at work. The next message goes to it. */
+  async switchTo(view: RunView): Promise<void> {
+    if (this.#state !== "idle") return;
+    this.#run = view.run;
+    this.#questions.clear();
+    this.#options.onChange();
+    if (view.paused === null) await this.#takeTurn(async () => ({ begun: view, fromSeq: (view.forked?.seq ?? view.seq) + 1 }));
+  }
+
   /** Makes the next message start another run. */
   forget(): void {
     if (this.#state === "idle") this.#run = null;

@@ -5,8 +5,10 @@ import { nearest } from "../../lib/nearest.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { CliContext } from "../context.ts";
 import { parseArguments } from "../options/arguments.ts";
+import { forkCommands } from "../runs/define-fork-commands.ts";
 import { runCommands } from "../runs/define-run-commands.ts";
 import { undoCommand } from "../sessions/define-undo-command.ts";
+import { parseStep } from "../sessions/step-of-run.ts";
 import { bold, dim, type Line, line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
 import type { Conversation } from "./conversation.ts";
@@ -39,6 +41,13 @@ export const slashCommands: readonly SlashCommand[] = [
     summary: "undo the last turn's file changes; repeat to undo the turn before",
     run: whenIdle("undo", command("undo")),
   },
+  { name: "rewind", argument: "STEP", summary: "take conversation and files back to a step", run: whenIdle("rewind", rewind) },
+  {
+    name: "fork",
+    argument: "[@STEP] [TEXT]",
+    summary: "continue in a copy of this conversation, also after a step",
+    run: whenIdle("fork", fork),
+  },
   { name: "model", argument: "[NAME]", summary: "show the model, or choose another for the next turn", run: model },
   { name: "cost", summary: "show what this conversation has cost so far", run: cost },
   { name: "new", summary: "start another conversation in this folder", run: whenIdle("new", begin) },
@@ -68,7 +77,7 @@ export async function runSlashCommand(slash: SlashContext, input: string): Promi
 function command(name: string): SlashCommand["run"] {
   return async ({ context, conversation }, words) => {
     const run = runOf(conversation);
-    const definition = [...runCommands, undoCommand].find(({ path }) => path.join(" ") === name);
+    const definition = [...runCommands, ...forkCommands, undoCommand].find(({ path }) => path.join(" ") === name);
     if (!definition) throw new CaissonError("internal", `there is no command ${name}`);
     const runCommand = await definition.load();
     await runCommand(context, parseArguments(definition, [run, ...words]));
@@ -118,6 +127,31 @@ async function cost({ context, conversation }: SlashContext): Promise<void> {
   await context.stdout.print(
     line`${bold(costText)} · ${tokens} · ${steps} ${steps === 1 ? "step" : "steps"} · ${showDuration(workedMs)} of work`,
   );
+}
+
+async function rewind(slash: SlashContext, [step, ...rest]: readonly string[]): Promise<void> {
+  const { steps } = await slash.context.station.runs.get(runOf(slash.conversation));
+  if (step === undefined || rest.length > 0) {
+    throw new CaissonError("invalid", "/rewind needs the step to go back to", {
+      hint: `This conversation has taken ${steps}. For example: /rewind ${Math.max(0, steps - 1)}`,
+    });
+  }
+  await command("rewind")(slash, ["--to", step]);
+}
+
+async function fork({ context, conversation }: SlashContext, words: readonly string[]): Promise<void> {
+  const before = runOf(conversation);
+  const [first = ""] = words;
+  const step = first.startsWith("@") ? first.slice(1) : null;
+  const text = words.slice(step === null ? 0 : 1).join(" ");
+  const request = { by: context.variable("USER") ?? "user", attended: true, ...(text !== "" && { text }) };
+  const [view] = await context.station.runs.fork(before, { ...request, ...(step !== null && { at: parseStep("/fork", step) }) });
+  if (view === undefined) return;
+  await context.stdout.print([
+    line`A copy of the conversation after step ${view.forked?.step ?? 0}, with its own files: ${view.run}`,
+    dim(`the other one: caisson chat --continue ${before}`),
+  ]);
+  await conversation.switchTo(view);
 }
 
 async function begin({ context, conversation }: SlashContext): Promise<void> {

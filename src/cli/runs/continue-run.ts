@@ -59,7 +59,7 @@ function refuseSettings(args: ParsedArguments): void {
   });
 }
 
-function choice<Word extends string>(args: ParsedArguments, option: string, words: readonly Word[]): Word | undefined {
+export function choice<Word extends string>(args: ParsedArguments, option: string, words: readonly Word[]): Word | undefined {
   const text = args.option(option);
   return text === undefined ? undefined : parseChoice(...words)(option, text);
 }

@@ -60,6 +60,8 @@ export async function followRun(context: CliContext, runs: RunVerbs, run: string
   }
 }
 
+const isLeft = (view: RunFacts) => isUndriven(view) || waitsForMessage(view);
+
 /** Polls for the driver, because a process that died sends nothing. Waits until all its events are shown. */
 async function abortWhenUndriven(
   runs: RunVerbs,
@@ -69,8 +71,13 @@ async function abortWhenUndriven(
   for (; !over.signal.aborted; await ignore(sleep(DRIVER_CHECK_MS, undefined, { signal: over.signal }), "the loop checks the signal")) {
     const view = await runs.get(run);
     // The driver may have ended the run after we read its events and before we looked for the driver, so we look again.
-    if (isUndriven(view) && seenSeq() >= view.seq && isUndriven(await runs.get(run))) over.abort();
+    if (isLeft(view) && seenSeq() >= view.seq && isLeft(await runs.get(run))) over.abort();
   }
+}
+
+/** Whether the run is a fork, or was rewound, and continues only when it gets a message. */
+export function waitsForMessage({ status, paused }: Pick<RunFacts, "status" | "paused">): boolean {
+  return status === "paused" && (paused?.why === "forked" || paused?.why === "rewound");
 }
 
 /** Whether a run has not ended but no process drives it. A new run's process may still be starting. */

@@ -77,6 +77,7 @@ function rowOf(run: RunView, unapplied: Unapplied | null) {
     agent: run.agent,
     model: run.model,
     session: run.session,
+    forked: run.forked === null ? null : { run: run.forked.run, step: run.forked.step },
     folder: run.folder,
     status: statusText(run),
     health: run.health,

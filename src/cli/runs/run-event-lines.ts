@@ -73,6 +73,24 @@ export const runEventLines: Handlers<TerminalEvent, RunViewState, Line[]> = {
       ...(lostName === undefined ? [] : [dim(`another run has taken the name ${lostName}, so this one continues without a name`)]),
     ];
   },
+  "run.forked": ({ at, data: { run, agent, model, from } }, view) => {
+    Object.assign(view, { startedMs: Date.parse(at), tokens: 0, costUsd: 0, turn: { steps: 0, tokens: 0, costUsd: 0 } });
+    view.waiting = true;
+    return [line`${bold(agent)} · ${model} · ${dim(run)}`, dim(`a fork of ${from.run} after step ${from.step}`)];
+  },
+  "run.rewind_started": ({ data: { toStep } }, view) => {
+    view.waiting = true;
+    return [dim(`rewinding to step ${toStep}`)];
+  },
+  "run.rewind_failed": ({ data: { text } }) =>
+    linesWithMark(line`${bad("✗")} ${bold("not rewound")} `, text, dim("the run stays as it is")),
+  "run.rewound": ({ data: { by, toStep, tail } }, view) => {
+    view.step = toStep;
+    view.waiting = true;
+    view.tools.clear();
+    view.running.clear();
+    return [...view.speak("", { finish: true }), dim(`rewound to step ${toStep} by ${by}; ${tail} has the rest`)];
+  },
   "step.started": ({ data: { step } }, view) => {
     view.step = step;
     if (view.turn !== null) view.turn.steps += 1;

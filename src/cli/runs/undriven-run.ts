@@ -1,13 +1,18 @@
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { line } from "../terminal/line.ts";
-import { isUndriven } from "./follow-run.ts";
+import { isUndriven, waitsForMessage } from "./follow-run.ts";
 
 /** If no process drives a run, prints that and how to continue. Resolves with whether it did. */
 export async function tellUndriven(context: CliContext, run: string): Promise<boolean> {
   const view = await context.station.runs.get(run);
-  if (!isUndriven(view)) return false;
   const [question] = view.asked;
+  if (waitsForMessage(view)) {
+    await context.stderr.print(line`caisson: ${run} waits for a message`);
+    await context.stderr.print(line`hint: Run \`caisson send ${run} "…"\` to continue it.`);
+    return true;
+  }
+  if (!isUndriven(view)) return false;
   await context.stderr.print(line`caisson: no process drives ${run}`);
   await context.stderr.print(
     question === undefined

@@ -1,7 +1,7 @@
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { runNamed } from "../runs/run-named.ts";
-import { dim, line, quotedName } from "../terminal/line.ts";
+import { dim, type Line, line, quotedName } from "../terminal/line.ts";
 import { parseStep } from "./step-of-run.ts";
 
 const FILES_SHOWN = 20;
@@ -21,8 +21,14 @@ export async function undo(context: CliContext, args: ParsedArguments): Promise<
   }
   await context.stdout.print([
     to === undefined ? line`Files restored to their state before the last turn:` : line`Files restored to their state after step ${to}:`,
-    ...files.slice(0, FILES_SHOWN).map((path) => line`  ${quotedName(path)}`),
-    ...(files.length > FILES_SHOWN ? [dim(`  and ${files.length - FILES_SHOWN} more`)] : []),
+    ...restoredFileLines(files),
   ]);
   return 0;
+}
+
+export function restoredFileLines(files: readonly string[]): Line[] {
+  return [
+    ...files.slice(0, FILES_SHOWN).map((path) => line`  ${quotedName(path)}`),
+    ...(files.length > FILES_SHOWN ? [dim(`  and ${files.length - FILES_SHOWN} more`)] : []),
+  ];
 }

@@ -20,5 +20,8 @@ export function runCalls(to: Connection) {
     /** Gives a finished run another turn. */
     continue: (run: string, body: BodyInput<"runs.continue">, options: Signal = {}) =>
       call(to, "runs.continue", { params: { run }, body, ...options }),
+    /** Creates runs that continue this one as it was after a step. */
+    fork: async (run: string, body: BodyInput<"runs.fork"> = {}, options: Signal = {}) =>
+      (await call(to, "runs.fork", { params: { run }, body, ...options })).runs,
   };
 }

@@ -89,6 +89,19 @@ const tests: VerbTests<"runs"> = {
       expect(await reached.runs.wait(run)).toMatchObject({ finish: "done" });
       expect((await all(reached.runs.events(run, { fromSeq: seq + 1 }))).map(({ type }) => type)).toContain("run.ended");
     },
+    async fork(reached) {
+      const run = await endedRun();
+      const [fork] = await reached.runs.fork(run, { by: "test", text: "Again.", model: await scripted("{ say: One. }, { say: Two. }") });
+      expect(await reached.runs.wait(fork?.run ?? "")).toMatchObject({ finish: "done", forked: { run, step: 1 }, steps: 2 });
+      await expect(reached.runs.fork(run, { by: "test", at: 9 })).rejects.toMatchObject({ code: "not_found" });
+    },
+    async rewind(reached) {
+      const run = await endedRun();
+      await expect(reached.runs.rewind(run, { to: 9, by: "test" })).rejects.toMatchObject({ code: "not_found" });
+      const rewound = await reached.runs.rewind(run, { to: 0, by: "test" });
+      expect(rewound).toMatchObject({ run: { steps: 0, paused: { why: "rewound" } }, files: [] });
+      expect(await reached.runs.get(rewound.tail)).toMatchObject({ finish: "done", forked: { run } });
+    },
     async prioritize(reached) {
       const run = await endedRun();
       await expect(reached.runs.prioritize(run, { priority: 1, by: "test" })).rejects.toMatchObject({ code: "conflict" });

@@ -8,7 +8,7 @@ const PAGE_MAX = 1000;
 const LIST_DEFAULT = 1000;
 
 /**
- * The runs of a remote station. The signal passed to start, resume or continue only detaches from the run: `wait`
+ * The runs of a remote station. The signal passed to start, resume, continue or fork only detaches from the run: `wait`
  * throws, and the run continues.
  */
 export function remoteRuns({ runs, streams }: Pick<Client, "runs" | "streams">): RunVerbs {
@@ -38,6 +38,9 @@ export function remoteRuns({ runs, streams }: Pick<Client, "runs" | "streams">):
     },
     async continue(run, { by: _by, ...request }, { signal } = {}) {
       return remember(await runs.continue(run, request), signal);
+    },
+    async fork(run, { by: _by, ...request }, { signal } = {}) {
+      return (await runs.fork(run, request)).map((view) => remember(view, signal));
     },
   };
 }

@@ -5,7 +5,7 @@ import type { StartMerge } from "../merge/merge-verbs.ts";
 import { parseModelName } from "../model/model-name.ts";
 import type { NetworkPolicy } from "../network/network.ts";
 import type { OpenPreview } from "../network/network-verbs.ts";
-import type { ContinueRun, RunSettings, StartRun } from "../run/run-verbs.ts";
+import type { ContinueRun, ForkRun, RunSettings, StartRun } from "../run/run-verbs.ts";
 import {
   collectReach,
   collectReachByKind,
@@ -162,6 +162,20 @@ const continued: ReachOfFields<Omit<ContinueRun, "by">> = {
   detached: staysInside,
 };
 
+const forked: ReachOfFields<Omit<ForkRun, "by">> = {
+  at: staysInside,
+  count: staysInside,
+  text: staysInside,
+  model: ofModel,
+  name: staysInside,
+  labels: staysInside,
+  budgets: staysInside,
+  attended: staysInside,
+  onAsk: staysInside,
+  onBudget: staysInside,
+  detached: staysInside,
+};
+
 const specRuns: ReachOfFields<SpecRuns> = {
   model: ofModel,
   planner: ofAgentName,
@@ -233,6 +247,7 @@ export const reachOfHeld = ({ spec: { keep: _, ...sandboxConfig }, ...request }:
 export const reachOfRun = (request: StartRun): string[] => collectReach(run, request);
 export const reachOfWorkflow = (request: StartWorkflow): string[] => collectReach(workflow, request);
 export const reachOfContinued = (request: Omit<ContinueRun, "by">): string[] => collectReach(continued, request);
+export const reachOfForked = (request: Omit<ForkRun, "by">): string[] => collectReach(forked, request);
 
 export const reachOfSpec = (request: CreateSpec): string[] => collectReach(writtenSpec, request);
 export const reachOfExecuted = (request: Omit<z.output<typeof ExecuteSpec>, "by">): string[] => collectReach(executedSpec, request);

@@ -17,9 +17,11 @@ export function advanceClock(facts: RunFacts, event: RunEvent): void {
     clock.counting = facts.status !== "paused";
   }
   if (event.type === "run.continued" || event.type === "model.requested") clock.counting = true;
-  if (event.type === "run.paused" || event.type === "run.ended" || isPause(event)) clock.counting = false;
+  if (stopping.has(event.type) || isPause(event)) clock.counting = false;
   clock.lastAtMs = atMs;
 }
+
+const stopping: ReadonlySet<string> = new Set(["run.paused", "run.ended", "run.forked", "run.rewound"]);
 
 /** Waiting for a provider to recover does not count as work. */
 function isPause(event: RunEvent): boolean {

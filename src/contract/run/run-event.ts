@@ -141,6 +141,55 @@ export const RunReopened = defineEvent("run.reopened", 1, concerns("state", "fac
   lostName: z.string().optional(),
 });
 
+/**
+ * The first own event of a fork: the events before it are another run's, up to the end of a step. The fork has that
+ * run's conversation, and this session with its files. Only its own work counts: the budgets are what was left then.
+ */
+export const RunForked = defineEvent("run.forked", 1, concerns("state", "facts", "terminal", "console", "guardian", "spans"), {
+  run: RunId,
+  from: z.object({ run: RunId, step: z.int().nonnegative(), seq: z.int().positive() }),
+  by: z.string(),
+  session: SessionId,
+  agent: z.string(),
+  model: z.string(),
+  budgets: Budgets,
+  name: ChosenName.optional(),
+  /** The owner; absent: this machine's user. */
+  owner: Owner.optional(),
+  labels: Labels.optional(),
+  /** Whether questions are asked from here on. Absent: as before. */
+  onAsk: OnAsk.optional(),
+  onBudget: OnBudget.optional(),
+  /** Set if it preserves what a rewind takes back: it then has ended if the run had. */
+  isTail: z.literal(true).optional(),
+});
+/** The intent to rewind the run. Its driver releases it; then its present is preserved, and its files are restored. */
+export const RunRewindStarted = defineEvent("run.rewind_started", 1, concerns("facts", "terminal", "console"), {
+  by: z.string(),
+  toStep: z.int().nonnegative(),
+  /** The last event that remains. */
+  toSeq: z.int().positive(),
+  /** The fork that preserves the present. */
+  tail: RunId,
+});
+/** The run could not be rewound, and stays as it is. */
+export const RunRewindFailed = defineEvent("run.rewind_failed", 1, concerns("facts", "terminal", "console"), {
+  text: z.string().max(NOTICE_CHARACTERS_MAX),
+});
+/**
+ * The run is again as it was after a step: the events after `toSeq` no longer count, except for the money and time that
+ * they took. The fork `tail` preserves them.
+ */
+export const RunRewound = defineEvent("run.rewound", 1, concerns("state", "facts", "terminal", "console", "guardian", "spans"), {
+  by: z.string(),
+  toStep: z.int().nonnegative(),
+  toSeq: z.int().positive(),
+  tail: RunId,
+  /** As they were after that step. */
+  model: z.string(),
+  budgets: Budgets,
+});
+
 export const StepStarted = defineEvent("step.started", 1, concerns("state", "facts", "terminal", "console", "guardian", "spans"), {
   step: z.int().positive(),
   ...worked,
@@ -307,6 +356,10 @@ const all = [
   RunStopRequested,
   RunEnded,
   RunReopened,
+  RunForked,
+  RunRewindStarted,
+  RunRewindFailed,
+  RunRewound,
   StepStarted,
   StepEnded,
   ModelRequested,

@@ -17,7 +17,7 @@ import type { RunEvent, runEvents } from "./run-event.ts";
 import { Priority, QueuedFor, RunDriver, TapePaths } from "./run-queue.ts";
 
 /** Increase with every change of the facts or their fold: facts of an older version are rebuilt. */
-export const RUN_FACTS_VERSION = 8;
+export const RUN_FACTS_VERSION = 9;
 
 const TITLE_CHARACTERS_MAX = 1000;
 
@@ -34,6 +34,12 @@ export const RunFacts = z.object({
   labels: Labels,
   session: z.string(),
   parent: z.object({ run: z.string(), call: z.string() }).nullable(),
+  /** The run whose conversation it continues, the number of steps, and the last event that they share. */
+  forked: z.object({ run: z.string(), step: z.int(), seq: z.int() }).nullable(),
+  /** Set while the run is being rewound. */
+  rewinding: z.object({ by: z.string(), toStep: z.int(), toSeq: z.int(), tail: z.string() }).nullable(),
+  /** How often the run, or the part that it inherits, was rewound. */
+  rewinds: z.int().nonnegative(),
   agent: z.string(),
   model: z.string(),
   /** The task, or its first thousand characters. */
@@ -88,6 +94,9 @@ export function emptyRunFacts(): RunFacts {
     labels: {},
     session: "",
     parent: null,
+    forked: null,
+    rewinding: null,
+    rewinds: 0,
     agent: "",
     model: "",
     title: "",
@@ -116,7 +125,12 @@ export function emptyRunFacts(): RunFacts {
 
 /** Returns whether the run is paused until someone resumes it, rather than waiting for an answer. */
 export function waitsForResume({ paused }: Pick<RunFacts, "paused">): boolean {
-  return paused?.why === "user" || paused?.why === "outage";
+  return paused?.why === "user" || paused?.why === "outage" || isAtFork({ paused });
+}
+
+/** Returns whether the run is a new fork, or was rewound, and has not continued since. */
+export function isAtFork({ paused }: Pick<RunFacts, "paused">): boolean {
+  return paused?.why === "forked" || paused?.why === "rewound";
 }
 
 /** Applies one event to the facts, in place. */
@@ -152,6 +166,14 @@ const handlers: Handlers<EventFor<typeof runEvents, "facts">, RunFacts> = {
   },
   "run.ended": applyEnded,
   "run.reopened": applyReopened,
+  "run.forked": applyForked,
+  "run.rewind_started": ({ data }, facts) => {
+    facts.rewinding = data;
+  },
+  "run.rewind_failed": (_, facts) => {
+    facts.rewinding = null;
+  },
+  "run.rewound": applyRewound,
   "step.started": ({ data }, facts) => {
     facts.step = data.step;
   },
@@ -228,6 +250,46 @@ function applyReopened({ data }: EventOf<"run.reopened">, facts: RunFacts): void
   facts.model = data.model ?? facts.model;
   if (data.lostName !== undefined) facts.name = null;
   facts.budgets = { ...facts.budgets, ...data.budgets };
+}
+
+/** The fork's own facts replace those of the run that it began with, whose spending and end are not its own. */
+function applyForked({ at, data }: EventOf<"run.forked">, facts: RunFacts): void {
+  const { agent, title, bounds, memoryBytes, step, rewinds, status, finish } = facts;
+  Object.assign(facts, emptyRunFacts(), { agent, title, bounds, memoryBytes, step, rewinds });
+  facts.run = data.run;
+  facts.session = data.session;
+  facts.model = data.model;
+  facts.name = data.name ?? null;
+  facts.owner = data.owner ?? LOCAL_OWNER;
+  facts.labels = data.labels ?? {};
+  facts.forked = data.from;
+  facts.budgets = data.budgets;
+  facts.createdAt = at;
+  facts.clock.lastAtMs = Date.parse(at);
+  if (data.isTail && status === "ended") Object.assign(facts, { status, finish });
+  else hold(facts, { why: "forked", text: `forked from ${data.from.run} after step ${data.from.step}` });
+}
+
+/** What the steps since then cost still counts. The labels, name and priority stay. */
+function applyRewound({ data }: EventOf<"run.rewound">, facts: RunFacts): void {
+  facts.rewinding = null;
+  facts.rewinds += 1;
+  facts.finish = null;
+  facts.queued = null;
+  facts.stopRequested = null;
+  facts.sandbox = null;
+  facts.asked = [];
+  facts.step = data.toStep;
+  facts.model = data.model;
+  facts.budgets = data.budgets;
+  resetHealth(facts.health.driver);
+  resetHealth(facts.health.sandbox);
+  hold(facts, { why: "rewound", text: `rewound to step ${data.toStep}` });
+}
+
+function hold(facts: RunFacts, paused: NonNullable<RunFacts["paused"]>): void {
+  facts.status = "paused";
+  facts.paused = paused;
 }
 
 /** A sub-agent's tool call reports what the sub-run spent. */

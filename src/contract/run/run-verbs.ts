@@ -112,6 +112,8 @@ export const RunView = z.object({
   /** The original place of the folder, if it was sent from another machine. */
   origin: FolderOrigin.nullable(),
   parent: z.object({ run: z.string(), call: z.string() }).nullable(),
+  /** The run whose conversation it continues, the number of steps, and the last event that they share. */
+  forked: z.object({ run: z.string(), step: z.int(), seq: z.int() }).nullable(),
   agent: z.string(),
   model: z.string(),
   /** The task, or its first thousand characters. */
@@ -230,6 +232,52 @@ export const ContinueRun = z.strictObject({
 });
 export type ContinueRun = z.infer<typeof ContinueRun>;
 export type ContinueRunInput = z.input<typeof ContinueRun>;
+
+/** The most forks of one request. */
+const FORKS_MAX = 100;
+
+/** Copies of a run after a step, which continue on their own. */
+export const ForkRun = z.strictObject({
+  /** The number of steps; absent: the last that has finished. */
+  at: Step.optional(),
+  count: z.int().min(1).max(FORKS_MAX).default(1),
+  by: z.string(),
+  /**
+   * The first message to each fork. Without one, a fork waits for a message unless the step was in the middle of a
+   * turn.
+   */
+  text: LongText.trim().min(1, "must not be empty").optional(),
+  /** Absent: that of the run after the step. */
+  model: z.string().min(1).max(500).optional(),
+  /** The name of the fork. Several forks get it with a number: NAME-1, NAME-2 … */
+  name: ChosenName.optional(),
+  /** In addition to the run's own labels. */
+  labels: Labels.default({}),
+  /** Limits of each fork, in place of what the run had left. */
+  budgets: Budgets.default({}),
+  /** As for a new run: whether someone is available to answer. */
+  attended: z.boolean().default(false),
+  onAsk: OnAsk.optional(),
+  onBudget: OnBudget.optional(),
+  /** Drive the forks in the background: by the station if one is running, otherwise each in a separate process. */
+  detached: z.boolean().default(false),
+});
+export type ForkRun = z.infer<typeof ForkRun>;
+export type ForkRunInput = z.input<typeof ForkRun>;
+export const ForkedRuns = z.object({ runs: z.array(RunView) });
+
+export const RewindRun = z.strictObject({
+  /** The number of steps that remain; 0: none. */
+  to: Step,
+});
+export const RewoundRun = z.object({
+  run: RunView,
+  /** The fork that preserves what was taken back. */
+  tail: RunId,
+  /** The files that changed back, at most the first thousand. */
+  files: z.array(z.string()),
+});
+export type RewoundRun = z.infer<typeof RewoundRun>;
 
 export const AnswerQuestion = z.strictObject({
   /** Absent: the oldest open question. */

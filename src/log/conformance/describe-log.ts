@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { testFoundHeads } from "./found-head-tests.ts";
 import { testHeads } from "./head-tests.ts";
+import { testInheriting } from "./inherit-tests.ts";
 import { testLeases } from "./lease-tests.ts";
 import { testRetelling } from "./retold-tests.ts";
 import { testSubscriptions } from "./subscription-tests.ts";
@@ -12,6 +13,7 @@ export function describeLog(name: string, make: MakeLogStore): void {
     const using = useLogOf(make);
     testStreams(using);
     testRetelling(using);
+    testInheriting(using);
     testSubscriptions(using);
     testLeases(using);
     testHeads(using);

@@ -1,9 +1,9 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import { compareHeads, passesFilter } from "../head-filter.ts";
 import type { LeaseClock } from "../lease-clock.ts";
-import { encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
-import type { Lease, Log, StoredEvent, StreamHead } from "../log.ts";
-import { projectionOf as everyProjection, type FindProjection, project } from "../projection.ts";
+import { checkInherits, encodeEvents, fencedOut, READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT, wrongSequence } from "../limits.ts";
+import type { Inherits, Lease, Log, StoredEvent, StreamHead } from "../log.ts";
+import { projectionOf as everyProjection, type FindProjection, type Projection, project } from "../projection.ts";
 import { pageOf, type ReadBudget, subscription } from "../subscription.ts";
 
 interface MemoryStream {
@@ -44,12 +44,16 @@ export function createMemoryLog(
   };
 
   return {
-    async append(name, events, { expectedSeq, lease, isRetold = false } = {}) {
+    async append(name, events, { expectedSeq, lease, inherits, isRetold = false } = {}) {
       const texts = encodeEvents(name, events);
       if (lease) leases.check(name, lease);
-      const lastSeq = lastSeqOf(streams.get(name));
-      if (expectedSeq !== undefined && expectedSeq !== lastSeq) throw wrongSequence(name, { expectedSeq, lastSeq });
+      const before = lastSeqOf(streams.get(name));
+      if (expectedSeq !== undefined && expectedSeq !== before) throw wrongSequence(name, { expectedSeq, lastSeq: before });
+      if (inherits !== undefined) checkInherits({ stream: name, events, options: { isRetold } }, before);
+      const story = inherits === undefined ? [] : inheritedFrom(name, inherits, streams);
+      const lastSeq = inherits?.seq ?? before;
       const stream = ensure(name);
+      if (inherits !== undefined) Object.assign(stream, { events: story, before: lastSeq - story.length });
       const at = new Date(nowMs()).toISOString();
       if (isRetold && events.length > 0) {
         Object.assign(stream, { events: [], before: lastSeq });
@@ -61,11 +65,7 @@ export function createMemoryLog(
         stream.events.push(stored);
         feed.push(stored);
       });
-      const projection = projectionOf(name);
-      if (projection !== null && events.length > 0) {
-        const next = project(projection, stream.head ?? { head: null, damage: null }, structuredClone(stream.events.slice(-events.length)));
-        stream.head = { ...next, isOpen: projection.isOpen(next.head) };
-      }
+      if (events.length > 0) advanceHead(stream, projectionOf(name), events.length + story.length);
       for (const wake of [...listeners]) wake();
       return { lastSeq: lastSeq + events.length };
     },
@@ -121,6 +121,20 @@ export function createMemoryLog(
     },
     async [Symbol.asyncDispose]() {},
   };
+}
+
+function advanceHead(stream: MemoryStream, projection: Projection | null, count: number): void {
+  if (projection === null) return;
+  const next = project(projection, stream.head ?? { head: null, damage: null }, structuredClone(stream.events.slice(-count)));
+  stream.head = { ...next, isOpen: projection.isOpen(next.head) };
+}
+
+/** Returns the events of another stream, renamed. Throws `not_found` if it has no such event. */
+function inheritedFrom(name: string, { stream, seq }: Inherits, streams: ReadonlyMap<string, MemoryStream>): StoredEvent[] {
+  const parent = streams.get(stream);
+  if (parent === undefined || stream === name || seq > lastSeqOf(parent) || seq <= parent.before)
+    throw new CaissonError("not_found", `there is no event ${seq} of ${stream} to inherit`);
+  return parent.events.slice(0, seq - parent.before).map((event) => ({ ...event, stream: name }));
 }
 
 function pageFrom(

@@ -2,8 +2,9 @@ import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import { CaissonError } from "../../contract/error/error.ts";
-import { encodeEvents, fencedOut, wrongSequence } from "../limits.ts";
+import { checkInherits, encodeEvents, fencedOut, wrongSequence } from "../limits.ts";
 import type { AppendOptions, NewEvent } from "../log.ts";
+import type { Inherited } from "./inherited.ts";
 import { sqliteFault, translateSqlite } from "./open.ts";
 
 interface Pending {
@@ -43,6 +44,7 @@ export function chainSum(previous: number, row: { seq: number; type: string; ver
 
 interface CommitterOptions {
   database: DatabaseSync;
+  inherited: Inherited;
   nowMs: () => number;
   busyWaitMsMax: number;
   /** Called once for each wait that takes long. */
@@ -192,22 +194,27 @@ function createApplier(options: CommitterOptions): (item: Pending) => { lastSeq:
   const { database } = options;
   const find = database.prepare("SELECT last_seq, last_sum, epoch FROM streams WHERE stream = ?");
   const insert = database.prepare("INSERT INTO events (stream, seq, type, version, at, data, sum) VALUES (?, ?, ?, ?, ?, ?, ?)");
-  const erase = database.prepare("DELETE FROM events WHERE stream = ?");
   const advance = database.prepare(
     "INSERT INTO streams (stream, last_seq, last_sum, at, epoch) VALUES (?, ?, ?, ?, 0) " +
       "ON CONFLICT (stream) DO UPDATE SET last_seq = excluded.last_seq, last_sum = excluded.last_sum, at = excluded.at",
   );
   return (item) => {
     const row = find.get(item.stream) as { last_seq: number; last_sum: number; epoch: number } | undefined;
-    const lastSeq = row?.last_seq ?? 0;
-    const { lease, expectedSeq } = item.options;
+    let lastSeq = row?.last_seq ?? 0;
+    const { lease, expectedSeq, inherits } = item.options;
     if (lease && (row?.epoch ?? 0) !== lease.epoch) throw fencedOut(item.stream, { epoch: lease.epoch, current: row?.epoch ?? 0 });
     if (expectedSeq !== undefined && expectedSeq !== lastSeq) throw wrongSequence(item.stream, { expectedSeq, lastSeq });
+    if (inherits !== undefined) {
+      checkInherits(item, lastSeq);
+      options.inherited.begin(item.stream, inherits);
+      lastSeq = inherits.seq;
+    }
     const at = new Date(options.nowMs()).toISOString();
+    // The rows of an heir are a new chain, as those of a compacted stream.
     const after = { seq: lastSeq, sum: row?.last_sum ?? 0 };
     let { seq, sum } = after;
     if (item.options.isRetold === true && item.events.length > 0) {
-      erase.run(item.stream);
+      options.inherited.release(item.stream);
       options.onErased(item.stream);
       // Starts a new chain: the checksum of its first row shows that no event before it is missing.
       sum = 0;

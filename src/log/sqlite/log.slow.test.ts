@@ -11,7 +11,7 @@ import { describeLog } from "../conformance/describe-log.ts";
 import { describeLockHolder, lockHolder } from "./lock-holder.ts";
 import { createSqliteLog } from "./log.ts";
 import { openDatabase, translateSqlite } from "./open.ts";
-import { schema, schemaSince2 } from "./schema.ts";
+import { schema, schemaSince2, schemaSince3, schemaSince4 } from "./schema.ts";
 
 const makeDir = () => mkdtemp(join(memoryFolder(), "caisson-test-log-"));
 
@@ -254,4 +254,77 @@ test("names the process that holds the log, and whether it is stopped", () =>
       holder.kill("SIGKILL");
       await once(holder, "close");
     }
+  }));
+
+test("stores inherited events once, and collects them with their last heir", () =>
+  withFile(async (path) => {
+    await using log = createSqliteLog({ path });
+    const database = new DatabaseSync(path);
+    const count = () => (database.prepare("SELECT count(*) AS rows FROM events").get() as { rows: number }).rows;
+    await log.append("a", [1, 2, 3, 4].map(event));
+    for (const fork of ["b", "c", "d"]) await log.append(fork, [event(9)], { inherits: { stream: "a", seq: 3 } });
+    expect(count()).toBe(7);
+    await log.remove("a");
+    expect(count()).toBe(6);
+    await log.remove("b");
+    await log.remove("d");
+    expect(count()).toBe(4);
+    await log.remove("c");
+    expect(count()).toBe(0);
+    expect(database.prepare("SELECT count(*) AS rows FROM inherited").get()).toEqual({ rows: 0 });
+    database.close();
+  }));
+
+test("finds damage in inherited events, for their stream and every heir that has them", () =>
+  withFile(async (path) => {
+    {
+      await using log = createSqliteLog({ path });
+      await log.append("a", [1, 2, 3, 4].map(event));
+      await log.append("late", [event(9)], { inherits: { stream: "a", seq: 3 } });
+      await log.append("early", [event(9)], { inherits: { stream: "a", seq: 1 } });
+      await log.append("b", [1, 2].map(event));
+      await log.append("orphan", [event(9)], { inherits: { stream: "b", seq: 2 } });
+      await log.append("own", [event(9), event(10)], { inherits: { stream: "b", seq: 2 } });
+      await log.remove("b");
+      expect(await log.check()).toEqual([]);
+    }
+    const database = new DatabaseSync(path);
+    database.exec(`UPDATE events SET data = '{"n":7}' WHERE stream = 'a' AND seq = 3`);
+    database.exec(`UPDATE events SET data = '{"n":7}' WHERE stream LIKE 'b%' AND seq = 2`);
+    database.exec("DELETE FROM events WHERE stream = 'own' AND seq = 3");
+    database.close();
+    await using log = createSqliteLog({ path });
+    expect((await log.check()).map(({ stream, fromSeq }) => [stream, fromSeq]).sort()).toEqual([
+      ["a", 3],
+      ["late", 3],
+      ["orphan", 2],
+      ["own", 2],
+    ]);
+  }));
+
+test("refuses to let an older version delete events that a fork needs", () =>
+  withFile(async (path) => {
+    await using log = createSqliteLog({ path });
+    await log.append("a", [event(1), event(2)]);
+    await log.append("b", [event(3)], { inherits: { stream: "a", seq: 1 } });
+    const old = new DatabaseSync(path);
+    expect(() => old.exec("DELETE FROM events WHERE stream = 'a'")).toThrow("a fork still needs these events");
+    old.close();
+    expect(await log.read("b")).toHaveLength(2);
+  }));
+
+test("upgrades a log of the fourth schema, and forks its streams", () =>
+  withFile(async (path) => {
+    const database = new DatabaseSync(path);
+    database.exec(`${schema} ${schemaSince2} ${schemaSince3} ${schemaSince4} PRAGMA user_version=4;`);
+    database.exec(`INSERT INTO events VALUES ('a', 1, 'x', 1, '', '{}', 5), ('a', 2, 'x', 1, '', '{}', 6)`);
+    database.exec(`INSERT INTO streams (stream, last_seq, last_sum, at, epoch) VALUES ('a', 2, 6, '', 0)`);
+    database.close();
+    await using log = createSqliteLog({ path });
+    await log.append("b", [event(3)], { inherits: { stream: "a", seq: 2 } });
+    await log.append("a", [event(3)]);
+    const seen: string[] = [];
+    for await (const { stream, seq, position } of log.subscribeAll()) if (seen.push(`${position} ${stream}${seq}`) === 4) break;
+    expect(seen).toEqual(["1 a1", "2 a2", "3 b3", "4 a3"]);
+    expect((await log.read("b")).map(({ seq }) => seq)).toEqual([1, 2, 3]);
   }));

@@ -4,26 +4,20 @@ import { CaissonError } from "../../contract/error/error.ts";
 import { ignore, ignoring } from "../../lib/failures.ts";
 import { type LeaseClock, machineClock } from "../lease-clock.ts";
 import { READ_LIMIT_DEFAULT, STREAMS_LIMIT_DEFAULT } from "../limits.ts";
-import type { Log, StoredEvent } from "../log.ts";
+import type { Log } from "../log.ts";
 import { type FindProjection, projectionOf } from "../projection.ts";
 import { pageOf, type ReadBudget, subscription } from "../subscription.ts";
 import { checkDatabase } from "./check.ts";
 import { BUSY_WAIT_MS_MAX, createCommitter } from "./commit.ts";
-import { createFeed, type TypedRead } from "./feed.ts";
+import { createFeed } from "./feed.ts";
 import { createHeads } from "./heads.ts";
+import { createInherited } from "./inherited.ts";
 import { createLeases } from "./leases.ts";
 import { describeLockHolder } from "./lock-holder.ts";
-import { openDatabase, sqliteFault, translateSqlite } from "./open.ts";
+import { openDatabase } from "./open.ts";
+import { createReader } from "./read-events.ts";
 import { endOfPrefix } from "./stale-heads.ts";
 import { createWakeups } from "./wakeups.ts";
-
-interface EventRow {
-  seq: number;
-  type: string;
-  version: number;
-  at: string;
-  data: string;
-}
 
 interface StreamRow {
   stream: string;
@@ -50,18 +44,11 @@ export function createSqliteLog(options: {
     const row = ignoring("the readers that this wakes report the failure", () => dataVersion.get() as { data_version: number });
     return Number(row?.data_version);
   });
-  const select = database.prepare("SELECT seq, type, version, at, data FROM events WHERE stream = ? AND seq >= ? ORDER BY seq LIMIT ?");
-  const selectTyped = database.prepare(
-    "SELECT seq, type, version, at, data FROM events WHERE stream = ? AND seq >= ? AND seq <= ? AND type IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
-  );
-  const readTyped = (stream: string, { fromSeq, toSeq, types, budget }: TypedRead): StoredEvent[] => {
-    const rows = () => selectTyped.iterate(stream, fromSeq, toSeq, types, budget.limit) as Iterable<unknown> as Iterable<EventRow>;
-    return readRows(stream, { fromSeq, budget }, rows);
-  };
-  const readWithin = (stream: string, fromSeq: number, budget: ReadBudget): StoredEvent[] =>
-    readRows(stream, { fromSeq, budget }, () => select.iterate(stream, fromSeq, budget.limit) as Iterable<unknown> as Iterable<EventRow>);
+  const inherited = createInherited(database);
+  const { read, readTyped } = createReader(database, inherited);
   const committer = createCommitter({
     database,
+    inherited,
     nowMs,
     busyWaitMsMax: options.busyWaitMsMax ?? BUSY_WAIT_MS_MAX,
     onBusy: () => options.onBusy?.(`${describeLockHolder(options.path)} holds the log; waiting for it`),
@@ -69,8 +56,8 @@ export function createSqliteLog(options: {
     onErased: (stream) => feed.forget(stream),
     onCommitted: (streams) => wakeups.wake(streams),
   });
-  const heads = createHeads({ database, projectionOf: options.projectionOf ?? projectionOf, read: readWithin, change: committer.change });
-  const feed = createFeed({ database, read: readWithin, readTyped });
+  const heads = createHeads({ database, projectionOf: options.projectionOf ?? projectionOf, read, change: committer.change });
+  const feed = createFeed({ database, read, readTyped });
   const leases = createLeases({ database, nowMs, clock: options.leaseClock ?? machineClock(), change: committer.change });
   const selectEnd = database.prepare("SELECT last_seq FROM streams WHERE stream = ?");
   const lastSeqOf = (stream: string) => (selectEnd.get(stream) as { last_seq: number } | undefined)?.last_seq ?? 0;
@@ -79,7 +66,7 @@ export function createSqliteLog(options: {
   return {
     append: (stream, events, appendOptions = {}) => committer.append(stream, events, appendOptions),
     async read(stream, { fromSeq = 1, limit = READ_LIMIT_DEFAULT, bytesMax = Number.POSITIVE_INFINITY } = {}) {
-      const events = readWithin(stream, fromSeq, { limit, bytes: bytesMax });
+      const events = read(stream, fromSeq, { limit, bytes: bytesMax });
       const damage = events.find((event) => event.damage !== undefined)?.damage;
       // Otherwise readers that use only heads would not see the damage.
       if (damage !== undefined) await ignore(heads.noteDamage(stream, damage), "a read-only log can still be read");
@@ -87,8 +74,8 @@ export function createSqliteLog(options: {
     },
     lastSeq: async (stream) => lastSeqOf(stream),
     subscribe(stream, { fromSeq = 1, signal, known } = {}) {
-      const read = async (from: number, budget: ReadBudget) => pageOf(closed ? [] : readWithin(stream, from, budget), from);
-      return subscription({ from: fromSeq, signal, listen: (wake) => wakeups.listen(stream, wake), read, known });
+      const page = async (from: number, budget: ReadBudget) => pageOf(closed ? [] : read(stream, from, budget), from);
+      return subscription({ from: fromSeq, signal, listen: (wake) => wakeups.listen(stream, wake), read: page, known });
     },
     subscribeAll({ prefix = "", types, afterPosition = 0, restMs, signal } = {}) {
       const filter = { prefixes: [prefix].flat(), types: types === undefined ? null : JSON.stringify(types) };
@@ -108,7 +95,7 @@ export function createSqliteLog(options: {
     ...leases,
     remove(stream) {
       return committer.change(() => {
-        database.prepare("DELETE FROM events WHERE stream = ?").run(stream);
+        inherited.release(stream);
         heads.remove(stream);
         if (lastSeqOf(stream) > 0) feed.forget(stream);
         const { changes } = database.prepare("DELETE FROM streams WHERE stream = ?").run(stream);
@@ -132,34 +119,4 @@ export function createSqliteLog(options: {
       database.close();
     },
   };
-}
-
-/** Reads row by row, so that a damaged row does not hide the rows before it. Deducts each row from the budget. */
-function readRows(
-  stream: string,
-  { fromSeq, budget }: { fromSeq: number; budget: ReadBudget },
-  rows: () => Iterable<EventRow>,
-): StoredEvent[] {
-  const events: StoredEvent[] = [];
-  try {
-    for (const row of rows()) {
-      const { seq, type, version, at } = row;
-      const data = jsonOrUndefined(row.data);
-      if (data === undefined) events.push({ stream, seq, type, version, at, data: null, damage: `event ${seq} of ${stream} is not JSON` });
-      else events.push({ stream, seq, type, version, at, data });
-      budget.bytes -= row.data.length;
-      if (budget.bytes <= 0) break;
-    }
-  } catch (error) {
-    if (events.length === 0 || sqliteFault(error) !== "damaged") throw translateSqlite(error, `reading ${stream} from ${fromSeq}`);
-    const last = events.at(-1);
-    const seq = (last?.seq ?? 0) + 1;
-    const damage = `event ${seq} of ${stream} and everything after it cannot be read`;
-    events.push({ stream, seq, type: "damaged", version: 1, at: last?.at ?? "", data: null, damage });
-  }
-  return events;
-}
-
-function jsonOrUndefined(text: string): StoredEvent["data"] | undefined {
-  return ignoring("the caller reports the event as damaged", () => JSON.parse(text));
 }

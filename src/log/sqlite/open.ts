@@ -7,7 +7,7 @@ import { fromSystem } from "../../contract/error/system-error.ts";
 import { defined } from "../../lib/defined.ts";
 import { ignoring, isErrno } from "../../lib/failures.ts";
 import { openPrivateDatabase, sqlite } from "../../lib/private-database.ts";
-import { SCHEMA_VERSION, schema, schemaSince2, schemaSince3, schemaSince4 } from "./schema.ts";
+import { SCHEMA_VERSION, schema, schemaSince2, schemaSince3, schemaSince4, schemaSince5 } from "./schema.ts";
 
 /** SQLite's primary result codes that we handle separately. The low byte of an extended code is the primary one. */
 const BUSY = 5;
@@ -156,6 +156,7 @@ function upgrade(database: DatabaseSync): void {
   if (version < 2) database.exec(schemaSince2);
   if (version < 3) database.exec(schemaSince3);
   if (version < 4) database.exec(schemaSince4);
+  if (version < 5) database.exec(schemaSince5);
   database.exec(`PRAGMA user_version=${SCHEMA_VERSION}; COMMIT;`);
 }
 

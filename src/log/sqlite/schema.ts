@@ -2,7 +2,7 @@
  * Plain SQL, so the same tables work in PostgreSQL. `sum` chains each row to the previous one, which reveals a lost or
  * changed row.
  */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 export const schema = `
 CREATE TABLE IF NOT EXISTS streams (
@@ -97,5 +97,42 @@ WHEN NEW.last_seq > OLD.last_seq AND NOT EXISTS (SELECT 1 FROM heads h WHERE h.s
   AND EXISTS (SELECT 1 FROM projections p WHERE substr(NEW.stream, 1, length(p.prefix)) = p.prefix)
 BEGIN
   INSERT INTO stale_heads SELECT NEW.stream WHERE NOT EXISTS (SELECT 1 FROM stale_heads WHERE stream = NEW.stream);
+END;
+`;
+
+/**
+ * Version 5. `inherited` lists the events that a stream has from others: rows `from_seq` to `to_seq` of `holder`, which
+ * is never itself an heir of these rows. `sum` is the checksum of the last one. The feed has only a stream's own
+ * events. The last trigger makes an older Caisson fail rather than delete events that a fork still needs.
+ */
+export const schemaSince5 = `
+CREATE TABLE inherited (
+  stream   TEXT NOT NULL,
+  from_seq INTEGER NOT NULL,
+  to_seq   INTEGER NOT NULL,
+  holder   TEXT NOT NULL,
+  sum      INTEGER NOT NULL,
+  PRIMARY KEY (stream, from_seq)
+) WITHOUT ROWID;
+CREATE INDEX inherited_by_holder ON inherited (holder, to_seq);
+DROP TRIGGER streams_begun;
+DROP TRIGGER streams_grown;
+CREATE TRIGGER streams_begun AFTER INSERT ON streams WHEN NEW.last_seq > 0 BEGIN
+  INSERT INTO feed SELECT (SELECT coalesce(max(position), 0) FROM feed) + NEW.last_seq - own.before, NEW.stream, own.before + 1, NEW.last_seq
+  FROM (SELECT coalesce(max(to_seq), 0) AS before FROM inherited WHERE stream = NEW.stream) own;
+END;
+CREATE TRIGGER streams_first AFTER UPDATE OF last_seq ON streams WHEN OLD.last_seq = 0 AND NEW.last_seq > 0 BEGIN
+  INSERT INTO feed SELECT (SELECT coalesce(max(position), 0) FROM feed) + NEW.last_seq - own.before, NEW.stream, own.before + 1, NEW.last_seq
+  FROM (SELECT coalesce(max(to_seq), 0) AS before FROM inherited WHERE stream = NEW.stream) own;
+END;
+CREATE TRIGGER streams_grown AFTER UPDATE OF last_seq ON streams WHEN OLD.last_seq > 0 AND NEW.last_seq > OLD.last_seq BEGIN
+  INSERT INTO feed VALUES (
+    (SELECT coalesce(max(position), 0) FROM feed) + NEW.last_seq - OLD.last_seq, NEW.stream, OLD.last_seq + 1, NEW.last_seq
+  );
+END;
+CREATE TRIGGER events_inherited BEFORE DELETE ON events
+WHEN EXISTS (SELECT 1 FROM inherited i WHERE i.holder = OLD.stream AND i.to_seq >= OLD.seq)
+BEGIN
+  SELECT RAISE(ABORT, 'a fork still needs these events');
 END;
 `;

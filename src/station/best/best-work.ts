@@ -7,6 +7,7 @@ import { defined } from "../../lib/defined.ts";
 import type { Station } from "../../verbs/station.ts";
 import { inOfflineFork, type OfflineForkOptions } from "../replay/offline-fork.ts";
 import type { Runs } from "../runs/runs.ts";
+import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { lowerBudgets } from "./best-budget.ts";
 import type { BestContext, BestWork } from "./best-kind.ts";
 import { bestKindFacts } from "./best-kind-facts.ts";
@@ -17,37 +18,39 @@ import { runGrader } from "./run-grader.ts";
 
 /** The labels of an attempt's run: the best-of, and the place that it got. */
 const BEST_LABEL = "best";
+const ATTEMPT_LABEL = "best-attempt";
 const PLACE_LABEL = "best-place";
 const STORED_MS_MAX = 60_000;
 const STORED_POLL_MS = 50;
 const JUDGE_MS_MAX = 10 * 60_000;
 const DIFF_CHARACTERS_MAX = 200_000;
 
-/**
- * Starts a run with the conversation, the files and the budget of another after a step. Null until runs can be forked:
- * this is the place to connect `runs.fork`.
- */
+/** Starts a run with the conversation and the files of another after a step. */
 export type ForkRun = (
   from: { run: string; step: number | null; send: string | null },
-  options: { model: string | undefined; labels: Readonly<Record<string, string>>; budgets: AttemptState["budgets"]; owner: string },
+  options: { model: string | undefined; labels: Readonly<Record<string, string>>; budgets: AttemptState["budgets"] },
 ) => Promise<{ run: string; session: string }>;
 
 export interface BestWorkOptions extends OfflineForkOptions {
   station: Pick<Station, "runs" | "sessions">;
   runs: Pick<Runs, "state">;
   model: (name: string) => Promise<Model>;
-  forkRun: ForkRun | null;
+  forkRun: ForkRun;
 }
 
 export function createBestWork(options: BestWorkOptions): BestWork {
   const { station, sessions } = options;
   return {
     async start(state, attempt, context) {
-      const labels = { [JOB_LABEL]: `${bestKindFacts.prefix}${context.id}`, [EFFECT_LABEL]: context.effect };
-      const filters = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+      const own = { [JOB_LABEL]: `${bestKindFacts.prefix}${context.id}`, [EFFECT_LABEL]: context.effect };
+      const labels = { [BEST_LABEL]: context.id, [ATTEMPT_LABEL]: String(attempt.attempt) };
+      const filters = Object.entries(state.source.kind === "run" ? labels : own).map(([key, value]) => `${key}=${value}`);
       const [known] = (await station.runs.list({ owner: context.owner, label: filters, limit: 1 })).runs;
-      if (known !== undefined) return { run: known.run, session: known.session };
-      return await startAttempt(state, attempt, { ...context, labels: { ...labels, [BEST_LABEL]: context.id } }, options);
+      if (known === undefined) return await startAttempt(state, attempt, { ...context, labels, own }, options);
+      if (state.source.kind === "run") await connect(known.run, own, options);
+      // A fork that was created but not started waits for this.
+      if (known.status !== "ended") await station.runs.resume(known.run, { by: "best", reopens: false }).catch(ifOver);
+      return { run: known.run, session: known.session };
     },
     async outcome(run, { isCancelled }) {
       if (isCancelled) await station.runs.stop(run, { by: "best" }).catch(ifOver);
@@ -92,27 +95,25 @@ const labelPlace = (run: string, place: number, { runs }: Pick<Station, "runs">)
 async function startAttempt(
   { source }: Readonly<BestState>,
   { model, budgets }: AttemptState,
-  { owner, labels }: BestContext & { labels: Readonly<Record<string, string>> },
-  { station, forkRun }: BestWorkOptions,
+  { owner, labels, own }: BestContext & Record<"labels" | "own", Readonly<Record<string, string>>>,
+  { station, forkRun, log }: BestWorkOptions,
 ): Promise<{ run: string; session: string }> {
   const named = model ?? undefined;
   if (source.kind === "run") {
-    if (forkRun === null) throw cannotFork();
-    return await forkRun(source, { model: named, labels, budgets, owner });
+    const { run, session } = await forkRun(source, { model: named, labels, budgets });
+    await connect(run, own, { log });
+    return { run, session };
   }
   const start = AttemptRun.parse(source.start);
   const request = {
     ...start,
     ...defined({ model: named ?? start.model }),
-    labels: { ...start.labels, ...labels },
+    labels: { ...start.labels, ...labels, ...own },
     budgets: lowerBudgets(start.budgets, budgets),
   };
   const { run, session } = await station.runs.start(request, { owner });
   return { run, session };
 }
-
-export const cannotFork = () =>
-  new CaissonError("unsupported", "this station cannot fork a run at a step", { hint: 'Name a task instead: caisson best "…"' });
 
 /** The driver of a run that has ended still stores its files, in this process or another one. */
 async function untilReleased(
@@ -130,6 +131,10 @@ async function untilReleased(
     }
   }
 }
+
+/** Makes a fork a child of the best-of, which its end then continues. A fork begins without labels of the station. */
+const connect = (run: string, own: Readonly<Record<string, string>>, { log }: Pick<BestWorkOptions, "log">) =>
+  appendUnowned(log, run, () => ({ type: "run.labelled", data: { by: "best", changes: { ...own } } }), { alsoEnded: true });
 
 /** Returns what the judge sees of an attempt. */
 async function candidateOf(

@@ -8,7 +8,6 @@ import type { BestVerbs } from "../../verbs/bests.ts";
 import type { Station } from "../../verbs/station.ts";
 import type { Jobs } from "../durable/durable-verbs.ts";
 import type { BestState } from "./best-state.ts";
-import { cannotFork } from "./best-work.ts";
 import { rankOf } from "./decide-best.ts";
 
 const TASK_CHARACTERS_MAX = 10_000;
@@ -18,11 +17,9 @@ export interface LocalBestsOptions {
   station: Pick<Station, "runs">;
   /** Throws for a model that cannot be used. */
   checkModel: (name: string) => Promise<unknown>;
-  /** Whether runs can be forked. */
-  canFork: boolean;
 }
 
-export function createLocalBests({ jobs, station, checkModel, canFork }: LocalBestsOptions): BestVerbs {
+export function createLocalBests({ jobs, station, checkModel }: LocalBestsOptions): BestVerbs {
   const viewAfter = async (job: Promise<JobView>) => await toBestView((await job).id, jobs);
   return {
     list: jobs.list,
@@ -35,7 +32,6 @@ export function createLocalBests({ jobs, station, checkModel, canFork }: LocalBe
     resume: (word, request) => viewAfter(jobs.resume(word, request)),
     async start(input, { owner = LOCAL_OWNER } = {}) {
       const { start, run, attempts, models, grade, judge, ...bounds } = parseRequest(StartBest, input, "a best-of");
-      if (run !== undefined && !canFork) throw cannotFork();
       // Fails here, before anything is paid for, if a model cannot be used.
       for (const name of new Set([...models, ...(judge === undefined ? [] : [judge])])) await checkModel(name);
       const view = run === undefined ? null : await station.runs.get(run.run);

@@ -202,6 +202,7 @@ describe("duplicates", () => {
     ["other files", { files: ["a", "b"] }],
     ["another task", { task: "Write the documentation of the command line, with examples" }],
     ["a known duplicate", { isKnownDuplicate: true }],
+    ["a fork of the same run", { root: "run_aaaaaaaaaaaa" }],
   ])("are not reported for %s", (_, overrides) => {
     expect(duplicateOf(younger(overrides), [older()], settings)).toBeNull();
   });

@@ -12,8 +12,8 @@ const SEVERITY = 0.35;
 
 /**
  * Returns an older run that has nearly the same task and changes the same files; for a run that still waits, the task
- * is enough. Runs with a parent, or of different owners, are intentional. The caller checks whether both work on the
- * same folder.
+ * is enough. Runs with a parent, forks of one run, and runs of different owners are intentional. The caller checks
+ * whether both work on the same folder.
  */
 export function duplicateOf(
   trajectory: Trajectory,
@@ -38,10 +38,13 @@ export function duplicateOf(
   return null;
 }
 
+const rootOf = ({ root, run }: Trajectory) => root ?? run;
+
 function isCandidate(trajectory: Trajectory, other: Trajectory): boolean {
   return (
     other.run !== trajectory.run &&
     other.parent === null &&
+    rootOf(other) !== rootOf(trajectory) &&
     other.owner === trajectory.owner &&
     other.agent === trajectory.agent &&
     other.status === "working" &&

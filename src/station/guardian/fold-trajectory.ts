@@ -6,7 +6,7 @@ import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import type { NumberedRunEvent } from "../../verbs/runs.ts";
 import { fingerprintCall, taskWords } from "./call-fingerprint.ts";
 import { applyEndedCall } from "./ended-call.ts";
-import { noteProgress, type Trajectory } from "./trajectory.ts";
+import { emptyTrajectory, noteProgress, type Trajectory } from "./trajectory.ts";
 
 const OPEN_MAX = 64;
 const FILES_MAX = 64;
@@ -45,6 +45,13 @@ const handlers: Handlers<TrajectoryEvent, Trajectory> = {
     trajectory.stuck = null;
     if (onAsk !== undefined) trajectory.isAttended = onAsk === "wait";
     noteProgress(trajectory, seq, "a person continued the run", { byPerson: true });
+  },
+  "run.forked": applyForked,
+  "run.rewound": ({ seq }, trajectory) => {
+    trajectory.status = "held";
+    trajectory.stuck = null;
+    trajectory.open.clear();
+    noteProgress(trajectory, seq, "a person rewound the run", { byPerson: true });
   },
   "step.started": (_, trajectory) => {
     trajectory.status = "working";
@@ -109,9 +116,20 @@ function applyCreated({ at, data }: EventOf<"run.created">, trajectory: Trajecto
   trajectory.task = data.task.slice(0, TASK_CHARACTERS_MAX);
   trajectory.words = taskWords(data.task);
   trajectory.parent = data.parent?.run ?? null;
+  // A fork begins with the events of the other run.
+  trajectory.root = data.run === trajectory.run ? null : data.run;
   trajectory.createdAt = at;
   trajectory.asked = guardian ?? {};
   trajectory.isAttended = harness.onAsk === "wait";
+}
+
+/** What the guardian knows of the run before the fork is not the fork's own doing. */
+function applyForked({ at, seq, data }: EventOf<"run.forked">, trajectory: Trajectory): void {
+  const { agent, task, words, asked, isAttended, root, todoDone } = trajectory;
+  Object.assign(trajectory, emptyTrajectory(data.run), { agent, task, words, asked, isAttended, root, todoDone, seq, createdAt: at });
+  trajectory.owner = data.owner ?? LOCAL_OWNER;
+  trajectory.session = data.session;
+  trajectory.status = "held";
 }
 
 function spend({ data: { usage, costUsd } }: EventOf<"model.ended" | "gateway.called">, trajectory: Trajectory): void {

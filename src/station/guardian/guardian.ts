@@ -167,10 +167,12 @@ export async function trajectoryOf(log: Log, run: string): Promise<Trajectory> {
   const [created] = await log.read(runStream(run), { limit: 1 });
   if (created === undefined || head === null) return { ...trajectory, status: "ended" };
   fold(trajectory, created);
+  const { facts } = toRunHead(head);
+  if (facts.forked !== null) Object.assign(trajectory, { session: facts.session, owner: facts.owner, createdAt: facts.createdAt });
   const from = Math.max(2, head.seq - REPLAYED_EVENTS_MAX);
   trajectory.seq = from - 1;
   await catchUp(log, trajectory);
-  trajectory.steps = Math.max(trajectory.steps, toRunHead(head).facts.step);
+  trajectory.steps = Math.max(trajectory.steps, facts.step);
   return trajectory;
 }
 

@@ -36,6 +36,8 @@ export interface Trajectory {
   task: string;
   words: ReadonlySet<string>;
   parent: string | null;
+  /** The run with which the conversation of a fork began; null for a run that is not a fork. */
+  root: string | null;
   createdAt: string;
   asked: GuardianSettings;
   /** Whether a person can be asked. */
@@ -87,6 +89,7 @@ export function emptyTrajectory(run: string): Trajectory {
     task: "",
     words: new Set(),
     parent: null,
+    root: null,
     createdAt: "",
     asked: {},
     isAttended: false,

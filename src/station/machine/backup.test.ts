@@ -13,12 +13,18 @@ let stateDir = "";
 let file = "";
 const CONTENT = "the text that a user worked on\n".repeat(200);
 
+const event = (n: number) => ({ type: "test.happened", version: 1, data: { n } });
+
 beforeEach(async () => {
   base = mkdtempSync(join(tmpdir(), "caisson-test-"));
   [stateDir, file] = [join(base, "state"), join(base, "backup.tar")];
   mkdirSync(join(stateDir, "tokens"), { recursive: true, mode: 0o700 });
   writeFileSync(join(stateDir, "tokens", "t.json"), CONTENT);
-  await createSqliteLog({ path: join(stateDir, "log.db") })[Symbol.asyncDispose]();
+  const log = createSqliteLog({ path: join(stateDir, "log.db") });
+  await log.append("run/parent", [1, 2].map(event));
+  await log.append("run/fork", [event(3)], { inherits: { stream: "run/parent", seq: 1 } });
+  await log.remove("run/parent");
+  await log[Symbol.asyncDispose]();
   const pieces: Uint8Array[] = [];
   for await (const piece of backUp({
     stateDir,
@@ -45,6 +51,13 @@ test("rejects a backup with changed bytes before it writes anything", async () =
     message: expect.stringContaining("is damaged"),
   });
   expect(readdirSync(stateDir)).toEqual([]);
+});
+
+test("restores a fork with the events of its removed parent", async () => {
+  await restore(file, { stateDir, runtime: null });
+  await using log = createSqliteLog({ path: join(stateDir, "log.db") });
+  expect((await log.read("run/fork")).map(({ data }) => data)).toEqual([{ n: 1 }, { n: 3 }]);
+  expect(await log.check()).toEqual([]);
 });
 
 test("verifies a backup on restore, except one of an older version", async () => {

@@ -1,5 +1,5 @@
 import { CaissonError } from "../../contract/error/error.ts";
-import { type RunFacts, waitsForResume } from "../../contract/run/run-facts.ts";
+import { isAtFork, type RunFacts, waitsForResume } from "../../contract/run/run-facts.ts";
 import type { QueuedFor } from "../../contract/run/run-queue.ts";
 import type { Log } from "../../log/log.ts";
 import type { HeadOfRun } from "../vocabulary/head-of-run.ts";
@@ -23,8 +23,8 @@ export interface DriverLook {
  */
 export async function mayAdopt({ facts, at, damage }: HeadOfRun, look: DriverLook & { nowMs: number }): Promise<boolean> {
   const { status, parent, driver, stopRequested } = facts;
-  if (status === "ended" || parent !== null || damage !== null) return false;
-  if (stopRequested === null && (driver === "caller" || facts.paused?.why === "user")) return false;
+  if (status === "ended" || parent !== null || damage !== null || facts.rewinding !== null) return false;
+  if (stopRequested === null && (driver === "caller" || facts.paused?.why === "user" || isAtFork(facts))) return false;
   if ((await drivenBy(facts.run, look)) !== null) return false;
   return driver !== "detached" || status !== "created" || look.nowMs - Date.parse(at) > DETACHED_START_MS_MAX;
 }

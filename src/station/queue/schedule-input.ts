@@ -1,5 +1,5 @@
 import { JOB_LABEL } from "../../contract/label/station-labels.ts";
-import type { RunFacts } from "../../contract/run/run-facts.ts";
+import { isAtFork, type RunFacts } from "../../contract/run/run-facts.ts";
 import { roomFor, type TakenRoom } from "./sandbox-room.ts";
 import type { ScheduleState } from "./schedule.ts";
 
@@ -20,7 +20,7 @@ export function standing(now: {
       priority: facts.priority,
       sinceMs: Date.parse(facts.queued?.since ?? facts.createdAt),
       startAtMs: facts.queued?.startAt == null ? null : Date.parse(facts.queued.startAt),
-      isHeld: facts.paused?.why === "user" && facts.stopRequested === null,
+      isHeld: (facts.paused?.why === "user" || isAtFork(facts)) && facts.stopRequested === null,
       needs: needs(facts),
     })),
     working: now.working.map(of),

@@ -21,8 +21,8 @@ const NO_FOLDER = "/nonexistent";
 export interface ReplayVerbOptions extends OfflineForkOptions {
   log: Log;
   model: (name: string, tape: ModelTape) => Promise<Model>;
-  /** Starts a run with the conversation and the files of this one after a step. Null: this station cannot. */
-  forkAt: ((run: string, step: number, options: { labels: Readonly<Record<string, string>> }) => Promise<{ run: string }>) | null;
+  /** Starts a run with the conversation and the files of this one after a step. */
+  forkAt: (run: string, step: number, options: { labels: Readonly<Record<string, string>> }) => Promise<{ run: string }>;
 }
 
 /** The label of a sandbox in which tools run again: the run. */
@@ -75,7 +75,6 @@ function forkOf(
   { run, events }: Pick<Replay, "run" | "events">,
   { forkAt }: ReplayVerbOptions,
 ): () => Promise<{ run: string }> {
-  if (forkAt === null) throw new CaissonError("unsupported", "this station cannot fork a run at a step");
   const last = events.findLast(({ event }) => event.type === "step.started")?.event;
   const steps = last?.type === "step.started" ? last.data.step : 0;
   if (step > steps) throw new CaissonError("not_found", `the run ${run} has no step ${step}`, { hint: `It took ${steps} steps.` });

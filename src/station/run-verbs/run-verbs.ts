@@ -2,14 +2,25 @@ import type { Model } from "../../agent/model/model.ts";
 import { onTopOfSpent } from "../../agent/run-budgets.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import { parseRequest } from "../../contract/error/parse-request.ts";
-import { type RunFacts, waitsForResume } from "../../contract/run/run-facts.ts";
+import type { Budgets } from "../../contract/run/run.ts";
+import { isAtFork, type RunFacts, waitsForResume } from "../../contract/run/run-facts.ts";
 import { Priority, type RunDriver } from "../../contract/run/run-queue.ts";
-import { AnswerQuestion, ContinueRun, ListRuns, type RunView, SendMessage, StartRun } from "../../contract/run/run-verbs.ts";
+import {
+  AnswerQuestion,
+  ContinueRun,
+  ForkRun,
+  ListRuns,
+  RewindRun,
+  type RunView,
+  SendMessage,
+  StartRun,
+} from "../../contract/run/run-verbs.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { defined } from "../../lib/defined.ts";
 import { ignore } from "../../lib/failures.ts";
 import type { Log } from "../../log/log.ts";
 import type { RunVerbs } from "../../verbs/runs.ts";
+import type { RewindOptions } from "../forks/rewind-run.ts";
 import { checkMemory } from "../queue/admission.ts";
 import { drivenElsewhere, subRunError, toQueue } from "../queue/adoption.ts";
 import { queuePlace } from "../queue/queue-place.ts";
@@ -26,12 +37,14 @@ import { createRequestedRun, type ModelTape, type StartRunOptions, tapeOf } from
 import { type StopRunOptions, stopRun } from "../runs/stop-run.ts";
 import { appendUnowned, runEndedError } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
+import { checkHasWork, forkToContinue, forkVerbs } from "./fork-verbs.ts";
 
 /** How long a detached process may take to claim its run. */
 const DETACHED_START_MS_MAX = 20_000;
 
 export interface RunVerbsOptions extends StartRunOptions, StopRunOptions {
-  replay: ReplayVerbOptions;
+  replay: Omit<ReplayVerbOptions, "forkAt"> & Partial<Pick<ReplayVerbOptions, "forkAt">>;
+  rewinding: RewindOptions;
   drives: RunDrives;
   /** Starts a process that drives a run independently of this one. */
   driveDetached: (run: string) => Promise<void>;
@@ -73,6 +86,21 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     await options.queue()?.refresh(run);
   };
 
+  const resume: RunVerbs["resume"] = async (run, { by, signal, detached = false, budgets = {}, reopens = true }) => {
+    const { facts, seq } = await headOfRun(log, run);
+    if (facts.status === "ended" && !reopens) throw runEndedError(run, facts);
+    if (isAtFork(facts)) await checkHasWork(run, runs);
+    const queue = options.queue();
+    let lastSeq = seq;
+    if (facts.status === "ended") lastSeq = await reopen(run, { by, budgets: () => budgets }, "resume");
+    else if (Object.keys(budgets).length > 0) throw boundsOfOpenRun(run);
+    else if (queue !== null) await queue.resume(run, { by, why: "resume" });
+    else if (waitsForResume(facts)) await runs.resume(run, { by });
+    if (queue !== null) return await viewFrom(run, lastSeq);
+    return await begin(run, { signal, detached, driver: reopens ? undefined : "detached" });
+  };
+
+  const forks = forkVerbs({ ...options, view, resume });
   return {
     async start(input, { signal, owner = LOCAL_OWNER } = {}) {
       const request = parseRequest(StartRun, input, "a run");
@@ -91,36 +119,16 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     allEvents: (eventOptions = {}) => allEvents(log, eventOptions),
     lastPosition: () => log.lastPosition(),
     wait: (run, { signal } = {}) => waitFor(run, { ...options, view, signal }),
-    async send(run, message) {
-      return { message: await runs.send(run, parseRequest(SendMessage, message, "a message")) };
-    },
+    send: async (run, message) => ({ message: await sendMessage(run, parseRequest(SendMessage, message, "a message"), options) }),
     answer: async (run, answer) => await runs.answer(run, defined(parseRequest(AnswerQuestion, answer, "an answer"))),
     pause: (run, { text = "paused" } = {}) => thenRefreshQueue(run, runs.pause(run, { text })),
-    async resume(run, { by, signal, detached = false, budgets = {}, reopens = true }) {
-      const { facts, seq } = await headOfRun(log, run);
-      if (facts.status === "ended" && !reopens) throw runEndedError(run, facts);
-      const queue = options.queue();
-      let lastSeq = seq;
-      if (facts.status === "ended") lastSeq = await reopen(run, { by, budgets: () => budgets }, "resume");
-      else if (Object.keys(budgets).length > 0) throw boundsOfOpenRun(run);
-      else if (queue !== null) await queue.resume(run, { by, why: "resume" });
-      else if (waitsForResume(facts)) await runs.resume(run, { by });
-      if (queue !== null) return await viewFrom(run, lastSeq);
-      return await begin(run, { signal, detached, driver: reopens ? undefined : "detached" });
-    },
+    resume,
     async continue(run, request, { signal } = {}) {
-      const { text, by, model, budgets, attended, detached, onAsk, onBudget } = parseRequest(ContinueRun, request, "a turn");
-      const reopened = {
-        text,
-        by,
-        budgets: (facts: RunFacts) => onTopOfSpent(budgets, facts),
-        onAsk: onAsk ?? (attended ? "wait" : "deny"),
-        onBudget: onBudget ?? (attended ? "ask" : "stop"),
-        ...defined({ model }),
-      } as const;
-      const seq = await reopen(run, reopened, "continue");
+      const { detached, ...turn } = parseRequest(ContinueRun, request, "a turn");
+      const seq = await reopen(run, reopenedBy(turn), "continue");
       return options.queue() === null ? await begin(run, { signal, detached }) : await viewFrom(run, seq);
     },
+    ...forks,
     prioritize: (run, { priority, by }) =>
       thenRefreshQueue(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log)).then(() => view(run)),
     label: (run, changes, { by }) => labelRun(run, changes, { by, log }).then(() => view(run)),
@@ -128,13 +136,14 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
       const queue = options.queue();
       const { facts } = await headOfRun(log, run);
       if (facts.status === "ended") throw runEndedError(run, facts);
+      if (isAtFork(facts)) await checkHasWork(run, runs);
       await (queue === null ? leaveToStation(facts, { by }, options) : queue.resume(run, { by, why: "adoption" }));
       return await view(run);
     },
     queue: async () => options.queue()?.view() ?? (await storedQueue(log)),
     stop: (run, request) => thenRefreshQueue(run, stopRun(run, request, options)),
     remove: (run) => removeRun(run, log),
-    replay: (run, request = {}) => replayVerb(run, request, options.replay),
+    replay: (run, request = {}) => replayVerb(run, request, { forkAt: forkToContinue(forks), ...options.replay }),
     check: () => log.check(),
   };
 }
@@ -165,6 +174,34 @@ async function leaveToStation(
   const driver = await runs.driverOf(run);
   if (driver !== null) throw drivenElsewhere(run, driver);
   await appendUnowned(log, run, (now) => toQueue(now, { by, why: "adoption" }));
+}
+
+async function sendMessage(run: string, message: ReturnType<typeof SendMessage.parse>, options: RunVerbsOptions): Promise<string> {
+  const { facts } = await headOfRun(options.log, run);
+  const id = await options.runs.send(run, message);
+  // The message is what the fork waited for.
+  if (isAtFork(facts)) await options.queue()?.resume(run, { by: "user", why: "resume" });
+  return id;
+}
+
+function reopenedBy({ text, by, model, budgets, attended, onAsk, onBudget }: Omit<ContinueRun, "detached">): ReopenRun {
+  return {
+    text,
+    by,
+    // A fork, or a run that was rewound, continues with what it has left.
+    budgets(facts) {
+      const all = onTopOfSpent(budgets, facts);
+      return isAtFork(facts) ? pick(all, budgets) : all;
+    },
+    onAsk: onAsk ?? (attended ? "wait" : "deny"),
+    onBudget: onBudget ?? (attended ? "ask" : "stop"),
+    ...defined({ model }),
+  };
+}
+
+/** Returns the values of the limits that were requested. */
+function pick(budgets: Budgets, requested: Budgets): Budgets {
+  return Object.fromEntries(Object.entries(budgets).filter(([name]) => Object.hasOwn(requested, name)));
 }
 
 /** Without a station there is no queue for a priority or a start time. */
@@ -227,7 +264,7 @@ async function untilEnded(run: string, { log, signal }: Pick<RunVerbsOptions, "l
   // It may end, be continued and end again. Labels may change after its end.
   for await (const { type } of runEvents(log, run, { follow: true, ...(signal && { signal }) })) {
     if (type === "run.ended") ended = true;
-    else if (type === "run.reopened") ended = false;
+    else if (type === "run.reopened" || type === "run.rewound") ended = false;
   }
   if (!ended) throw notWaitedFor(run);
 }

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { type CommitWatch, createCommitWatch } from "../../agent/commit-watch.ts";
 import { endRun } from "../../agent/end-run.ts";
 import type { HookFunction } from "../../agent/hooks.ts";
-import { isLogFailure, systemMessage } from "../../agent/journal.ts";
+import { isLogFailure, rewindingError, systemMessage } from "../../agent/journal.ts";
 import { driveRun } from "../../agent/loop.ts";
 import type { Model } from "../../agent/model/model.ts";
 import type { RunState } from "../../agent/run-state.ts";
@@ -93,6 +93,7 @@ export async function driveOwned(run: string, options: DriveOptions): Promise<Ru
   await using journal = await openJournal({ log, run, lease: () => ownership.lease, crashpoint: options.crashpoint, signal });
   // Another process may have ended it before we had the lease.
   if (journal.state.status === "ended") return journal.state;
+  if (journal.state.rewinding !== null) throw rewindingError(run);
   const { pid } = options.identity;
   const claim = {
     owner: holder,

@@ -1,7 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { dirname, normalize } from "node:path";
 import { worseLevel } from "../../contract/health/health.ts";
-import type { RunFacts } from "../../contract/run/run-facts.ts";
+import { isAtFork, type RunFacts } from "../../contract/run/run-facts.ts";
 import type { QueuePlace } from "../../contract/run/run-queue.ts";
 import type { ListRuns, RunList, RunView } from "../../contract/run/run-verbs.ts";
 import { defined } from "../../lib/defined.ts";
@@ -119,6 +119,7 @@ export async function viewOf(
     labels,
     session,
     parent,
+    forked,
     agent,
     model,
     title,
@@ -141,6 +142,7 @@ export async function viewOf(
     session,
     ...(await folderOf(session, sessions)),
     parent,
+    forked,
     agent,
     model,
     title,
@@ -177,6 +179,7 @@ async function statusOf({ facts, damage }: HeadOfRun, driverOf: ViewOptions["dri
   if (facts.finish !== null) return "ended";
   if ((await driverOf(facts.run)) !== null) return facts.paused === null ? "running" : "paused";
   if (facts.queued !== null) return "queued";
+  if (isAtFork(facts)) return "paused";
   return facts.status === "created" ? "created" : "interrupted";
 }
 

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Journal, releasedError } from "../../agent/journal.ts";
-import { applyEvent, emptyRunState, type RunState } from "../../agent/run-state.ts";
+import { type Journal, releasedError, rewindingError } from "../../agent/journal.ts";
+import { applyEvent, applyRewoundEvent, emptyRunState, type RunState } from "../../agent/run-state.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import { makeEvent, readEvent } from "../../contract/event/event-family.ts";
 import { measuredTypes, type NewRunEvent, type RunEvent, runEvents } from "../../contract/run/run-event.ts";
@@ -10,22 +10,33 @@ import { ignore } from "../../lib/failures.ts";
 import type { Lease, Log, StoredEvent } from "../../log/log.ts";
 import { readPages } from "../../log/read-pages.ts";
 import { runStream } from "../vocabulary/station-names.ts";
+import { createRewoundEvents } from "./rewound-events.ts";
 
 /** Other processes rarely append; losing this many races in a row means that something is wrong. */
 const RACES_MAX = 100;
 const WATCH_AGAIN_MS = 1_000;
 
 /**
- * Reads and folds a run's events. Throws `not_found` for an unknown run, and `internal` for an event that this Caisson
- * does not understand.
+ * Reads and folds a run's events, or those up to `toSeq`. Throws `not_found` for an unknown run, and `internal` for an
+ * event that this Caisson does not understand.
  */
 export async function foldRun(
   log: Log,
   run: string,
-  options: { events?: typeof runEvents } = {},
+  options: { events?: typeof runEvents; toSeq?: number } = {},
 ): Promise<{ state: RunState; seq: number }> {
-  const state = emptyRunState();
-  const seq = await foldFrom(log, run, { state, seq: 0 }, options);
+  const rewound = createRewoundEvents();
+  let state = emptyRunState();
+  let seq = 0;
+  // Only the end of a rewound part tells that it was rewound, so the fold then begins again and skips it.
+  for (let isComplete = false; !isComplete; ) {
+    isComplete = true;
+    state = emptyRunState();
+    const after = (event: RunEvent, at: number) => {
+      if (event.type === "run.rewound" && rewound.add({ seq: at, data: event.data })) isComplete = false;
+    };
+    seq = await foldFrom(log, run, { state, seq: 0 }, { ...options, after, isRewound: rewound.has });
+  }
   if (seq === 0) throw new CaissonError("not_found", `there is no run ${run}`, { hint: "`caisson ps --all` lists them." });
   return { state, seq };
 }
@@ -34,15 +45,24 @@ async function foldFrom(
   log: Log,
   run: string,
   from: { state: RunState; seq: number },
-  hooks: { before?: () => void; after?: (event: RunEvent) => void; events?: typeof runEvents } = {},
+  hooks: {
+    before?: () => void;
+    after?: (event: RunEvent, seq: number) => void;
+    events?: typeof runEvents;
+    toSeq?: number;
+    isRewound?: (seq: number) => boolean;
+  } = {},
 ): Promise<number> {
+  const { toSeq = Number.POSITIVE_INFINITY } = hooks;
   let { seq } = from;
   for await (const events of readPages(log, runStream(run), { fromSeq: seq + 1 })) {
     for (const stored of events) {
+      if (stored.seq > toSeq) return seq;
       const event = await readOrNoteDamage(log, stored, hooks.events ?? runEvents);
       hooks.before?.();
-      applyEvent(from.state, event);
-      hooks.after?.(event);
+      if (hooks.isRewound?.(stored.seq) === true) applyRewoundEvent(from.state, event);
+      else applyEvent(from.state, event);
+      hooks.after?.(event, stored.seq);
       seq = stored.seq;
     }
   }
@@ -96,6 +116,7 @@ export async function openJournal(options: JournalOptions): Promise<OwnedJournal
 
   const takeIn = async () => {
     const after = (event: RunEvent) => {
+      if (event.type === "run.rewound") throw rewindingError(run);
       unownedCount += 1;
       unownedEvents.emit("event", event);
     };

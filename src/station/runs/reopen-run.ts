@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { type BudgetKind, exceededBudget } from "../../agent/decide-step.ts";
 import { systemMessage } from "../../agent/journal.ts";
 import { applyEvent, type RunState } from "../../agent/run-state.ts";
@@ -6,24 +5,17 @@ import { CaissonError } from "../../contract/error/error.ts";
 import { makeEvent } from "../../contract/event/event-family.ts";
 import type { Budgets } from "../../contract/run/run.ts";
 import { type NewRunEvent, type RunReopened, runEvents } from "../../contract/run/run-event.ts";
-import type { RunFacts } from "../../contract/run/run-facts.ts";
+import { isAtFork, type RunFacts } from "../../contract/run/run-facts.ts";
 import { defined } from "../../lib/defined.ts";
 import { newId } from "../../lib/new-id.ts";
-import type { HeldLease } from "../../log/hold-lease.ts";
-import { isHolderGone } from "../../sandbox/process-identity.ts";
-import { ifUnusable } from "../../workspace/sessions.ts";
 import { storePoint } from "../sessions/stored-points.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
+import { refuseRewinding } from "../vocabulary/refuse-rewinding.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 import type { RunsOptions } from "./drive.ts";
-import { finishRun } from "./finish-runs.ts";
 import { foldRun } from "./owned-journal.ts";
-import { acquireRun } from "./ownership.ts";
+import { acquireWhenReleased, releaseSandbox } from "./release-run.ts";
 import { turnsOf } from "./run-turns.ts";
-
-/** How long the last driver of an ended run may take to store its files. */
-const FINISH_MS_MAX = 60_000;
-const FINISH_POLL_MS = 50;
 
 export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_output"], "budgets" | "lostName"> {
   /** The message to the run. Without one, it continues where it was. */
@@ -35,16 +27,16 @@ export interface ReopenRun extends Omit<(typeof RunReopened)["shape"]["data"]["_
 }
 
 /**
- * Reopens a run that has ended. One append under the run's lease adds the reopening and the message, so no other
- * process can still be storing files while the run continues. The run has no driver yet. Resolves with the sequence
- * number of the last of these events. If it throws, nothing has changed: `conflict` if the run has not ended, if it is
- * done and gets no new message, if its bounds still apply, or if its session is in use; `invalid` for a sub-run; `gone`
- * if its session was removed; and the errors of the model lookup.
+ * Reopens a run that has ended, or a fork that waits for its first message. One append under the run's lease adds the
+ * reopening and the message, so no other process can still be storing files while the run continues. The run has no
+ * driver yet. Resolves with the sequence number of the last of these events. If it throws, nothing has changed:
+ * `conflict` if the run has not ended, if it is done and gets no new message, if its bounds still apply, or if its
+ * session is in use; `invalid` for a sub-run; `gone` if its session was removed; and the errors of the model lookup.
  */
 export async function reopenRun(run: string, request: ReopenRun, options: RunsOptions & { holder: string }): Promise<number> {
   const { log, sessions, crashpoint } = options;
   checkReopenable(run, (await headOfRun(log, run)).facts, request);
-  await using held = await acquireWhenStored(run, options);
+  await using held = await acquireWhenReleased(run, options);
   const { state, seq } = await foldRun(log, run);
   checkReopenable(run, state, request);
   // Its last driver may have died before it stored everything.
@@ -78,7 +70,8 @@ function checkReopenable(run: string, facts: RunFacts, { text }: ReopenRun): voi
       hint: `Continue the parent: caisson send ${facts.parent.run} "…"`,
     });
   }
-  if (facts.status !== "ended") {
+  refuseRewinding({ run, rewinding: facts.rewinding });
+  if (facts.status !== "ended" && !(isAtFork(facts) && text !== undefined)) {
     throw new CaissonError("conflict", `the run ${run} has not ended`, {
       hint: `Send the message to the active run: caisson send ${run} "…"`,
     });
@@ -89,27 +82,6 @@ function checkReopenable(run: string, facts: RunFacts, { text }: ReopenRun): voi
       details: { finish: facts.finish },
     });
   }
-}
-
-/** Acquires the run's lease once its last driver has stored the run's files. */
-async function acquireWhenStored(run: string, options: RunsOptions & { holder: string }): Promise<HeldLease> {
-  const holderGone = (other: string) => isHolderGone(options, other);
-  for (const startMs = performance.now(); ; await delay(FINISH_POLL_MS)) {
-    try {
-      return await acquireRun(run, { ...options, holderGone });
-    } catch (error) {
-      const isHeld = error instanceof CaissonError && error.code === "conflict";
-      if (!isHeld || performance.now() - startMs > FINISH_MS_MAX) throw error;
-    }
-  }
-}
-
-async function releaseSandbox(state: RunState, options: RunsOptions): Promise<void> {
-  const session = await options.sessions.get(state.session).catch(ifUnusable);
-  const name = session?.runtime ?? state.sandbox?.runtime;
-  // No sandbox was ever created for it.
-  if (name === undefined || name === null) return;
-  await finishRun(state, { ...options, runtime: await options.runtime(name) });
 }
 
 /** Stores the files as they are now, so that the changes of the next turn can be undone. */
@@ -160,7 +132,8 @@ function reopenEvents(
     ...(queuedFor === undefined
       ? []
       : [{ type: "run.queued" as const, data: { by: about.by, for: queuedFor, priority: state.priority, startAt: null } }]),
-    systemMessage(note),
+    // A fork was already told what it is.
+    ...(isAtFork(state) ? [] : [systemMessage(note)]),
     ...(text === undefined
       ? []
       : [{ type: "message.received" as const, data: { message: newId("msg"), source: "user" as const, mode: "steer" as const, text } }]),

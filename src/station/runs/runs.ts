@@ -6,7 +6,7 @@ import type { AgentDefinition } from "../../contract/agent/agent.ts";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { Budgets, MessageMode, MessageSource } from "../../contract/run/run.ts";
 import { RunCreated, RunQueued } from "../../contract/run/run-event.ts";
-import type { RunFacts } from "../../contract/run/run-facts.ts";
+import { isAtFork, type RunFacts } from "../../contract/run/run-facts.ts";
 import type { RunDriver } from "../../contract/run/run-queue.ts";
 import { LOCAL_OWNER, ownedBy } from "../../contract/token/owner.ts";
 import { asJson } from "../../lib/as-json.ts";
@@ -16,6 +16,7 @@ import { isHolderGone } from "../../sandbox/process-identity.ts";
 import { withSubAgents } from "../agents/sub-agents.ts";
 import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
+import { refuseRewinding } from "../vocabulary/refuse-rewinding.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 import { driveOwned, type RunsOptions } from "./drive.ts";
 import { foldRun } from "./owned-journal.ts";
@@ -116,12 +117,18 @@ export function createRuns(options: RunsOptions): Runs {
     driverOf,
     async send(run, message) {
       const id = newId("msg");
-      await appendUnowned(log, run, () => [{ type: "message.received", data: { message: id, ...message } }]);
+      await appendUnowned(log, run, (facts) => {
+        refuseRewinding(facts);
+        // A message is what a fork waits for.
+        const resumed = isAtFork(facts) ? [{ type: "run.continued" as const, data: { by: message.source } }] : [];
+        return [...resumed, { type: "message.received", data: { message: id, ...message } }];
+      });
       return id;
     },
     async answer(run, answer) {
       const { question: wanted, budgets, ...rest } = answer;
       await appendUnowned(log, run, (facts) => {
+        refuseRewinding(facts);
         const { asked: openQuestions } = facts;
         const question = wanted === undefined ? openQuestions[0] : openQuestions.find((each) => each.question === wanted);
         const isRaised = question?.kind === "budget" && answer.answer !== "deny";
@@ -132,13 +139,24 @@ export function createRuns(options: RunsOptions): Runs {
         });
       });
     },
-    pause: (run, { text }) => appendUnowned(log, run, () => [{ type: "run.paused", data: { why: "user", text } }]),
-    resume: (run, { by }) => appendUnowned(log, run, () => [{ type: "run.continued", data: { by } }]),
+    pause: (run, { text }) =>
+      appendUnowned(log, run, (facts) => {
+        refuseRewinding(facts);
+        return [{ type: "run.paused", data: { why: "user", text } }];
+      }),
+    resume: (run, { by }) =>
+      appendUnowned(log, run, (facts) => {
+        refuseRewinding(facts);
+        return [{ type: "run.continued", data: { by } }];
+      }),
     reopen: (run, request) => reopenRun(run, request, { ...options, holder }),
     async stop(run, { by }) {
       try {
         // One request is enough.
-        await appendUnowned(log, run, (facts) => (facts.stopRequested === null ? [{ type: "run.stop_requested", data: { by } }] : []));
+        await appendUnowned(log, run, (facts) => {
+          refuseRewinding(facts);
+          return facts.stopRequested === null ? [{ type: "run.stop_requested", data: { by } }] : [];
+        });
         // Without a driver, no other process will end it.
         if ((await driverOf(run)) === null) await runs.drive(run, { signal: new AbortController().signal });
       } catch (error) {

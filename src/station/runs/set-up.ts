@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto";
 import { endRun } from "../../agent/end-run.ts";
 import { isLogFailure } from "../../agent/journal.ts";
-import { budgetsLeft } from "../../agent/run-budgets.ts";
+import { budgetsFromLeft } from "../../agent/run-budgets.ts";
 import type { RunState } from "../../agent/run-state.ts";
 import type { Tool, ToolContext } from "../../agent/tool.ts";
 import { createSubAgentTool, type SubRun } from "../../agent/tools/sub-agent.ts";
 import { selectTools } from "../../agent/tools/tool-set.ts";
 import { CaissonError } from "../../contract/error/error.ts";
-import type { Budgets } from "../../contract/run/run.ts";
 import { MCP_NAME_CHARACTERS_MAX, MCP_TOOLS_MAX, type NewRunEvent, RULES_CHARACTERS_MAX } from "../../contract/run/run-event.ts";
 import { defined } from "../../lib/defined.ts";
 import { ignore } from "../../lib/failures.ts";
@@ -116,7 +115,7 @@ async function subAgents(
     const definition = definitions.find((each) => each.name === request.agent);
     if (!definition) throw new CaissonError("not_found", `there is no agent ${request.agent}`);
     // The call determines the id, so after a crash the same sub-run continues and no second one starts.
-    const run = childRunId(state.run, request.context.call);
+    const run = childRunId(state, request.context.call);
     const exists = (await options.log.lastSeq(runStream(run))) > 0;
     if (!exists) {
       await options.runs.create({
@@ -127,7 +126,8 @@ async function subAgents(
         session: state.session,
         owner: state.owner,
         labels: state.labels,
-        budgets: budgetsOfSubRun(state),
+        // Bounded by what its parent has left.
+        budgets: budgetsFromLeft(state),
         parent: { run: state.run, call: request.context.call },
         ...defined({ traceparent: traceparentBelow(state, `tool ${request.context.call}`) }),
       });
@@ -141,19 +141,8 @@ async function subAgents(
   return createSubAgentTool({ agents: definitions, start });
 }
 
-function childRunId(parent: string, call: string): string {
-  return idFrom("run", createHash("sha256").update(`${parent} ${call}`).digest());
-}
-
-/**
- * Bounds a sub-run by its parent's remaining budgets. A bound must be above zero, so an exhausted budget becomes a tiny
- * one.
- */
-function budgetsOfSubRun(state: RunState): Budgets {
-  const { costUsd, tokens, timeMs } = budgetsLeft(state);
-  return {
-    ...(costUsd === null ? {} : { costUsd: Math.max(0.000001, costUsd) }),
-    ...(tokens === null ? {} : { tokens: Math.max(1, tokens) }),
-    timeMs: Math.max(1, Math.round(timeMs)),
-  };
+/** The calls of a rewound run begin again with the same names, and must not find the sub-runs of the earlier ones. */
+function childRunId({ run: parent, rewinds }: Pick<RunState, "run" | "rewinds">, call: string): string {
+  const attempt = rewinds === 0 ? "" : ` after rewind ${rewinds}`;
+  return idFrom("run", createHash("sha256").update(`${parent} ${call}${attempt}`).digest());
 }

@@ -33,6 +33,8 @@ export interface OpenSpans {
   readonly rootId: string;
   /** Sets the trace of all spans from now on. */
   trace(trace: { traceId: string; sampled: boolean }): void;
+  /** Drops all spans: what follows is another run. */
+  reset(): void;
   /** Opens a span. An open span with the same key ends as lost. */
   begin(key: string, span: Omit<OpenSpan, "spanId">): EndedSpan[];
   end(key: string, outcome: { atMs: number; error: string | null; more?: Attributes }): EndedSpan[];
@@ -73,6 +75,10 @@ export function createOpenSpans(run: string, firstTraceId: string): OpenSpans {
     trace(trace) {
       traceId = trace.traceId;
       sampled = trace.sampled;
+    },
+    reset() {
+      open.clear();
+      counts.clear();
     },
     begin(key, span) {
       const lost = end(key, { atMs: span.startMs, error: "lost" });

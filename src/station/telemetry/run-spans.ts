@@ -100,6 +100,21 @@ const handlers: Handlers<SpanEvent, Taking, EndedSpan[]> = {
     const more = { ...ofUsage(usage, costUsd), "caisson.finish": reason, "caisson.steps": steps };
     return [...calls, ...lastStep, ...spans.end("run", { atMs, error: reason === "done" ? null : reason, more })];
   },
+  // The earlier spans belong to the run that it was forked from.
+  "run.forked": ({ data: { agent, model, session, from } }, { run, spans, atMs }) => {
+    spans.reset();
+    spans.trace({ traceId: traceIdOf(run), sampled: true });
+    const attributes = {
+      "gen_ai.operation.name": "invoke_agent",
+      "gen_ai.agent.name": agent,
+      "gen_ai.conversation.id": session,
+      ...ofModel(model),
+      "caisson.run": run,
+      "caisson.forked_from": `${from.run}@${from.step}`,
+    };
+    return spans.begin("run", { parentSpanId: null, name: `invoke_agent ${agent}`, kind: "internal", startMs: atMs, attributes });
+  },
+  "run.rewound": (_, { spans, atMs }) => spans.endAll((key) => key !== "run", { atMs, error: "rewound" }),
   // Another turn gets its own span in the same trace, below the first.
   "run.reopened": (_, { run, spans, atMs }) => {
     const attributes = { "gen_ai.operation.name": "invoke_agent", "caisson.run": run };

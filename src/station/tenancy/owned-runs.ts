@@ -54,7 +54,8 @@ function ownEvents(runs: RunVerbs, owner: string): (fed: FedEvent) => Promise<bo
     const { run, event } = fed;
     const found = known.get(run);
     if (found !== undefined) return found;
-    const isOwn = event?.type === "run.created" ? (event.data.owner ?? LOCAL_OWNER) === owner : await isOwnRun(run, { runs, owner });
+    const isFirst = event?.type === "run.created" || event?.type === "run.forked";
+    const isOwn = isFirst ? (event.data.owner ?? LOCAL_OWNER) === owner : await isOwnRun(run, { runs, owner });
     if (known.size >= REMEMBERED_MAX) known.delete(known.keys().next().value ?? "");
     known.set(run, isOwn);
     return isOwn;

@@ -24,7 +24,9 @@ type UnownedEvent = Extract<
       | "run.noticed"
       | "run.queued"
       | "run.prioritized"
-      | "run.labelled";
+      | "run.labelled"
+      | "run.rewind_started"
+      | "run.rewind_failed";
   }
 >;
 

@@ -37,6 +37,11 @@ const notes: Handlers<NotedEvent | EventOf<"model.requested" | "gateway.called">
   "run.continued": ({ data: { by } }) => (by === "answer" ? quiet : plain)(`Resumed by ${by}`),
   "run.stop_requested": ({ data }) => noteWithTone("warn", `${data.by} asked the run to stop`),
   "run.reopened": ({ data }) => plain(`Continued by ${data.by}`),
+  "run.forked": ({ data: { from, by } }) => plain(`Forked from ${from.run} after step ${from.step} by ${by}`),
+  "run.rewind_started": ({ data: { toStep, by } }) => quiet(`${by} asked to rewind to step ${toStep}`),
+  "run.rewind_failed": ({ data }) => noteWithTone("bad", "The run was not rewound", data.text),
+  "run.rewound": ({ data: { toStep, by, tail } }) =>
+    noteWithTone("warn", `Rewound to step ${toStep} by ${by}`, `The steps above no longer count. ${tail} preserves them.`),
   "network.failed": ({ data }) => noteWithTone("warn", `${data.host}:${data.port} could not be reached`, data.text),
   "network.closed": ({ data: { host, port, sentBytes, receivedBytes } }) =>
     quiet(`Connection to ${host}:${port}`, `${sentBytes} bytes sent, ${receivedBytes} received`),
