@@ -18,7 +18,7 @@ import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 import { createFork, type ForkCreation, removeFork } from "./create-fork.ts";
-import type { ForkFilesOptions } from "./fork-files.ts";
+import { checkKeepsFiles, type ForkFilesOptions } from "./fork-files.ts";
 import { interruptedRewinds, noteRewind, removeNote } from "./rewind-notes.ts";
 import { stepEnd } from "./step-end.ts";
 
@@ -113,7 +113,8 @@ async function checkRewindable({ run, session, parent }: RunFacts, to: number, o
       hint: `Rewinding would also take back its changes. Fork instead: caisson fork ${run}@${to}`,
     });
   }
-  // Plans a copy of the stored files, only to learn whether they exist.
+  // Plans a copy of the stored files, only to learn whether they exist and can be copied.
+  await checkKeepsFiles(await sessions.get(session), options);
   await options.planFork({ session: run, at: to });
 }
 

@@ -36,6 +36,7 @@ import { createRequestedRun, type ModelTape, type StartRunOptions, tapeOf } from
 import { type StopRunOptions, stopRun } from "../runs/stop-run.ts";
 import { appendUnowned, runEndedError } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
+import { refuseRewinding } from "../vocabulary/refuse-rewinding.ts";
 import { checkHasWork, forkVerbs } from "./fork-verbs.ts";
 
 /** How long a detached process may take to claim its run. */
@@ -87,6 +88,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
   const resume: RunVerbs["resume"] = async (run, { by, signal, detached = false, budgets = {}, reopens = true }) => {
     const { facts, seq } = await headOfRun(log, run);
     if (facts.status === "ended" && !reopens) throw runEndedError(run, facts);
+    refuseRewinding(facts);
     if (isAtFork(facts)) await checkHasWork(run, runs);
     const queue = options.queue();
     let lastSeq = seq;
