@@ -85,11 +85,11 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     await options.queue()?.refresh(run);
   };
 
-  const resume: RunVerbs["resume"] = async (run, { by, signal, detached = false, budgets = {}, reopens = true }) => {
+  /** Resumes a run that has something to do. */
+  const resumeReady: RunVerbs["resume"] = async (run, { by, signal, detached = false, budgets = {}, reopens = true }) => {
     const { facts, seq } = await headOfRun(log, run);
     if (facts.status === "ended" && !reopens) throw runEndedError(run, facts);
     refuseRewinding(facts);
-    if (isAtFork(facts)) await checkHasWork(run, runs);
     const queue = options.queue();
     let lastSeq = seq;
     if (facts.status === "ended") lastSeq = await reopen(run, { by, budgets: () => budgets }, "resume");
@@ -121,13 +121,16 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     send: async (run, message) => ({ message: await sendMessage(run, parseRequest(SendMessage, message, "a message"), options) }),
     answer: async (run, answer) => await runs.answer(run, defined(parseRequest(AnswerQuestion, answer, "an answer"))),
     pause: (run, { text = "paused" } = {}) => thenRefreshQueue(run, runs.pause(run, { text })),
-    resume,
+    async resume(run, request) {
+      if (isAtFork((await headOfRun(log, run)).facts)) await checkHasWork(run, runs);
+      return await resumeReady(run, request);
+    },
     async continue(run, request, { signal } = {}) {
       const { detached, ...turn } = parseRequest(ContinueRun, request, "a turn");
       const seq = await reopen(run, reopenedBy(turn), "continue");
       return options.queue() === null ? await begin(run, { signal, detached }) : await viewFrom(run, seq);
     },
-    ...forkVerbs({ ...options, view, resume }),
+    ...forkVerbs({ ...options, view, resume: resumeReady }),
     async prioritize(run, { priority, by }) {
       await thenRefreshQueue(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log));
       return await view(run);
