@@ -11,7 +11,7 @@ const message = { type: "message.received" };
 /** Returns where the steps end; the first event has the number 1. */
 function endsOf(events: readonly { type: string; data?: object }[]) {
   const steps = noStepEnds();
-  events.forEach((event, index) => foldStepEnds(steps, { ...event, seq: index + 1 } as never));
+  for (const [index, event] of events.entries()) foldStepEnds(steps, { ...event, seq: index + 1 } as never);
   return steps.ends;
 }
 

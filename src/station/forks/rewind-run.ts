@@ -5,7 +5,7 @@ import { CaissonError } from "../../contract/error/error.ts";
 import { makeEvent } from "../../contract/event/event-family.ts";
 import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
 import { NOTICE_CHARACTERS_MAX, runEvents } from "../../contract/run/run-event.ts";
-import type { RunFacts } from "../../contract/run/run-facts.ts";
+import { isAtFork, type RunFacts } from "../../contract/run/run-facts.ts";
 import type { RewoundRun } from "../../contract/run/run-verbs.ts";
 import { ownedBy } from "../../contract/token/owner.ts";
 import { defined } from "../../lib/defined.ts";
@@ -95,11 +95,17 @@ function alreadyRewinding({ run, rewinding }: RunFacts): CaissonError {
 }
 
 /** Throws before anything has changed if the run cannot be rewound. */
-async function checkRewindable({ run, session, parent }: RunFacts, to: number, options: RewindOptions): Promise<void> {
+async function checkRewindable(facts: RunFacts, to: number, options: RewindOptions): Promise<void> {
+  const { run, session, parent } = facts;
   const { sessions } = options;
   if (parent !== null) {
     throw new CaissonError("invalid", `the run ${run} is part of ${parent.run} and cannot be rewound alone`, {
       hint: `Rewind the whole: caisson rewind ${parent.run} --to STEP`,
+    });
+  }
+  if (isAtFork(facts) && facts.step === to) {
+    throw new CaissonError("conflict", `the run ${run} is as it was after step ${to}`, {
+      hint: `Continue it: caisson send ${run} "…"`,
     });
   }
   if (!(await sessions.has(session))) {

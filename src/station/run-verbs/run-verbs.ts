@@ -5,16 +5,7 @@ import { parseRequest } from "../../contract/error/parse-request.ts";
 import type { Budgets } from "../../contract/run/run.ts";
 import { isAtFork, type RunFacts, waitsForResume } from "../../contract/run/run-facts.ts";
 import { Priority, type RunDriver } from "../../contract/run/run-queue.ts";
-import {
-  AnswerQuestion,
-  ContinueRun,
-  ForkRun,
-  ListRuns,
-  RewindRun,
-  type RunView,
-  SendMessage,
-  StartRun,
-} from "../../contract/run/run-verbs.ts";
+import { AnswerQuestion, ContinueRun, ListRuns, type RunView, SendMessage, StartRun } from "../../contract/run/run-verbs.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { defined } from "../../lib/defined.ts";
 import { ignore } from "../../lib/failures.ts";
