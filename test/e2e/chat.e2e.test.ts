@@ -85,6 +85,39 @@ describe("a chat", () => {
     expect(end).not.toMatch(/not applied\.\n +caisson chat/);
   });
 
+  test("goes back to a step, and continues in a copy", async () => {
+    const folder = await cli.folder({ "a.txt": "zero\n" });
+    const script: Script = {
+      turns: [
+        { calls: [bash("echo one > a.txt")] },
+        { say: "It is one." },
+        { calls: [bash("echo two > a.txt")], expect: { absent: ["the wrong way"], contains: ["the right way"] } },
+        { say: "It is two." },
+      ],
+    };
+    // The scripted model would fail the wrong way, which is how the first attempt ends.
+    await using terminal = await startChat(folder, { script });
+    await terminal.type("make it one");
+    await terminal.press("Enter");
+    await terminal.see(/It is one\.[\s\S]*not applied: \/diff/);
+    await terminal.type("the wrong way");
+    await terminal.press("Enter");
+    await terminal.see(/error after [\s\S]*the wrong[\s\S]*not applied: \/diff/);
+    await terminal.type("/rewind 2");
+    await terminal.press("Enter");
+    await terminal.see(/is again as it was after step 2\. run_\w+ has what came after\./);
+    await terminal.type("/fork the right way");
+    await terminal.press("Enter");
+    await terminal.see(
+      /A copy of the conversation after step 2, with its own files: run_\w+\n[\s\S]*It is two\.[\s\S]*not applied: \/diff/,
+    );
+    await terminal.type("/fork @7");
+    await terminal.press("Enter");
+    await terminal.see(/has no step 7/);
+    await terminal.press("C-d");
+    await terminal.see(/code=0/);
+  });
+
   test("asks for permission, and can be held and steered by keys", async () => {
     const folder = await cli.folder({ "a.txt": "a\n" });
     const script: Script = {

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { useRunsCli } from "../support/runs-cli.ts";
+import { isThroughStation } from "../support/station-modes.ts";
 
 const cli = useRunsCli();
 
@@ -94,7 +95,8 @@ test("a rewind restores conversation and files, and preserves the rest", async (
 const RECOVERED = { status: "paused: rewound", steps: 2 };
 
 /** Kills the process of a fork or a rewind at each of its writes. The next command must find nothing half done. */
-test("kill -9 at any write of a fork leaves a whole fork or none", { timeout: 400_000 }, async () => {
+test("kill -9 at any write of a fork leaves a whole fork or none", { timeout: 400_000 }, async ({ skip }) => {
+  skip(isThroughStation, "the process that does the work is killed");
   for (const point of ["session.announced:after", "session.created:after", "run.forked:before", "run.forked:after"]) {
     const cwd = await cli.folder({ "a.txt": "zero\n" });
     const place = { cwd, home: join(cwd, "..", `home-fork-${point.replaceAll(/[^a-z]/g, "-")}`) };
@@ -116,7 +118,8 @@ test("kill -9 at any write of a fork leaves a whole fork or none", { timeout: 40
   }
 });
 
-test("kill -9 at any write of a rewind is made good by the next command", { timeout: 400_000 }, async () => {
+test("kill -9 at any write of a rewind is made good by the next command", { timeout: 400_000 }, async ({ skip }) => {
+  skip(isThroughStation, "the process that does the work is killed");
   const points = [
     "run.rewind_started:before",
     "run.rewind_started:after",

@@ -40,3 +40,33 @@ test("shows the figures of the last turn for a continued run", () => {
   );
   expect(rows.at(-1)).toMatch(/^done after 1 step \(4 in all\) · .* · 15 tokens · \$0\.5000$/);
 });
+
+test("shows what a run was forked from, and counts only its own steps", () => {
+  const usage = { inputTokens: 10, outputTokens: 5, cachedInputTokens: 0, reasoningTokens: 0 };
+  const from = { run: "run_aaaaaaaaaaaa", step: 3, seq: 9 };
+  const forked = { run: "run_bbbbbbbbbbbb", from, by: "me", session: "run_bbbbbbbbbbbb", agent: "coder", model: "scripted:x", budgets: {} };
+  const rows = renderLines(
+    { type: "model.ended", data: { call: "m1", parts: [], stop: "end", usage, costUsd: 0.5, durationMs: 1 } },
+    { type: "run.forked", data: forked },
+    { type: "step.started", data: { step: 4 } },
+    { type: "run.ended", data: { reason: "done", text: "", steps: 4, usage, costUsd: 0 } },
+  );
+  expect(rows).toContain("coder · scripted:x · run_bbbbbbbbbbbb");
+  expect(rows).toContain("a fork of run_aaaaaaaaaaaa after step 3");
+  expect(rows.at(-1)).toMatch(/^done after 1 step \(4 in all\) · .* · 0 tokens · \$0\.0000$/);
+});
+
+test("shows where a run was taken back to, and where the rest is", () => {
+  const tail = "run_bbbbbbbbbbbb";
+  expect(
+    renderLines(
+      { type: "run.rewind_started", data: { by: "me", toStep: 2, toSeq: 7, tail } },
+      { type: "run.rewound", data: { by: "me", toStep: 2, toSeq: 7, tail, model: "scripted:x", budgets: {} } },
+      { type: "run.rewind_failed", data: { text: "the disk is full" } },
+    ),
+  ).toEqual([
+    "rewinding to step 2",
+    "rewound to step 2 by me; run_bbbbbbbbbbbb has the rest",
+    "✗ not rewound the disk is full the run stays as it is",
+  ]);
+});

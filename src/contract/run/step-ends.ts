@@ -20,6 +20,12 @@ export function noStepEnds(): StepEnds {
 /** Events of a step that may follow the end of its last call. A set of texts, since new ones need no other change. */
 const closing: ReadonlySet<string> = new Set(["file.changed", "todo.changed", "step.ended"]);
 
+/** The types of the events that `foldStepEnds` needs; it ignores all others. */
+export const stepEndTypes: ReadonlySet<string> = new Set([
+  ...["run.created", "run.forked", "run.reopened", "run.rewound", "step.started", "model.ended", "tool.ended"],
+  ...closing,
+]);
+
 /** Adds one event, in place. This is the only definition of where a step ends. */
 export function foldStepEnds(steps: StepEnds, event: RunEvent & { seq: number }): void {
   const { ends, begun } = steps;

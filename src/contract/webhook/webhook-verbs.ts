@@ -21,7 +21,7 @@ const EventPattern = z
 /**
  * Events that may need attention: a run began, is paused, asks a question or ended, or a health problem needs a person.
  */
-export const webhookEventsDefault = ["run.created", "run.paused", "permission.asked", "run.ended", "health.escalated"];
+export const webhookEventsDefault = ["run.created", "run.forked", "run.paused", "permission.asked", "run.ended", "health.escalated"];
 
 export const CreateWebhook = z.strictObject({
   name: WebhookName,

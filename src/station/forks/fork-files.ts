@@ -1,6 +1,8 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import { isAtFork, type RunFacts } from "../../contract/run/run-facts.ts";
+import type { Session } from "../../contract/session/session.ts";
 import type { Log } from "../../log/log.ts";
+import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import type { StartRunOptions } from "../runs/start-run.ts";
 import type { PlannedFork } from "../sessions/fork-session.ts";
@@ -12,6 +14,8 @@ export interface ForkFilesOptions {
   log: Log;
   sessions: SessionStore;
   planFork: StartRunOptions["planFork"];
+  /** Returns a runtime by name. */
+  runtime: (name: string | undefined, ociRuntime?: string) => Promise<Runtime>;
 }
 
 /** A plan for a session with the files of a step. */
@@ -46,6 +50,7 @@ async function planIn(run: string, step: number, options: ForkFilesOptions): Pro
       hint: 'Start another run: caisson run "…"',
     });
   }
+  await checkKeepsFiles(await sessions.get(facts.session), options);
   try {
     return { ...(await planFork({ session: run, at: step })), check: async () => undefined };
   } catch (error) {
@@ -53,6 +58,17 @@ async function planIn(run: string, step: number, options: ForkFilesOptions): Pro
       throw error;
   }
   return { ...(await planFork({ session: run })), check: () => checkStillAfter(run, { step, facts }, options) };
+}
+
+/** Throws `unsupported` for a session whose runtime cannot copy its files, rather than fork it without them. */
+export async function checkKeepsFiles({ id, runtime: name }: Session, { runtime: runtimeOf }: ForkFilesOptions): Promise<void> {
+  if (name === null) return;
+  const runtime = await runtimeOf(name);
+  const { workspaceLayer, snapshot } = await runtime.capabilities();
+  if (workspaceLayer || snapshot) return;
+  throw new CaissonError("unsupported", `the files of the session ${id} cannot be copied: the runtime ${name} has no snapshots`, {
+    hint: "Use a runtime that isolates; `caisson doctor` lists them.",
+  });
 }
 
 async function checkStillAfter(run: string, then: { step: number; facts: RunFacts }, options: ForkFilesOptions): Promise<void> {

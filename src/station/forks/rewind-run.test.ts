@@ -44,11 +44,20 @@ test("takes a run back to a step, and preserves what came after as a fork", asyn
   expect(await runs.get(tail)).toMatchObject({ status: "ended", finish: "done", steps: 4, costUsd: 0, forked: { run, step: 4 } });
   expect(await content(station, tail, "a.txt")).toBe("wrong\n");
   expect((await station.runs.state(tail)).lastText).toBe("Wrong.");
+  await expect(runs.rewind(run, { to: 2, by })).rejects.toMatchObject({
+    code: "conflict",
+    message: expect.stringContaining("is as it was"),
+  });
   // The state is folded as after the step, however often it is read; only what was spent counts on.
   const state = await station.runs.state(run);
   expect(state).toMatchObject({ step: 2, position: 2, lastText: "One.", ended: null, costUsd: 4, rewinds: 1 });
   expect(JSON.stringify(state.conversation.messages())).not.toContain("the wrong way");
-  expect((await station.runs.facts(run)).workedMs).toBe(state.workedMs);
+  // The head has the same facts as the fold.
+  for (const each of [run, tail]) {
+    const facts = await station.runs.facts(each);
+    const folded = await station.runs.state(each);
+    expect(Object.fromEntries(Object.keys(facts).map((key) => [key, folded[key as keyof typeof facts]]))).toEqual(facts);
+  }
 });
 
 test("a rewound run continues from the step, and can be rewound again", async () => {

@@ -5,7 +5,7 @@ import { CaissonError } from "../../contract/error/error.ts";
 import { makeEvent } from "../../contract/event/event-family.ts";
 import type { HostProcess, ProcessIdentity } from "../../contract/process-identity.ts";
 import { NOTICE_CHARACTERS_MAX, runEvents } from "../../contract/run/run-event.ts";
-import type { RunFacts } from "../../contract/run/run-facts.ts";
+import { isAtFork, type RunFacts } from "../../contract/run/run-facts.ts";
 import type { RewoundRun } from "../../contract/run/run-verbs.ts";
 import { ownedBy } from "../../contract/token/owner.ts";
 import { defined } from "../../lib/defined.ts";
@@ -18,7 +18,7 @@ import { appendUnowned } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 import { createFork, type ForkCreation, removeFork } from "./create-fork.ts";
-import type { ForkFilesOptions } from "./fork-files.ts";
+import { checkKeepsFiles, type ForkFilesOptions } from "./fork-files.ts";
 import { interruptedRewinds, noteRewind, removeNote } from "./rewind-notes.ts";
 import { stepEnd } from "./step-end.ts";
 
@@ -95,11 +95,17 @@ function alreadyRewinding({ run, rewinding }: RunFacts): CaissonError {
 }
 
 /** Throws before anything has changed if the run cannot be rewound. */
-async function checkRewindable({ run, session, parent }: RunFacts, to: number, options: RewindOptions): Promise<void> {
+async function checkRewindable(facts: RunFacts, to: number, options: RewindOptions): Promise<void> {
+  const { run, session, parent } = facts;
   const { sessions } = options;
   if (parent !== null) {
     throw new CaissonError("invalid", `the run ${run} is part of ${parent.run} and cannot be rewound alone`, {
       hint: `Rewind the whole: caisson rewind ${parent.run} --to STEP`,
+    });
+  }
+  if (isAtFork(facts) && facts.step === to) {
+    throw new CaissonError("conflict", `the run ${run} is as it was after step ${to}`, {
+      hint: `Continue it: caisson send ${run} "…"`,
     });
   }
   if (!(await sessions.has(session))) {
@@ -113,7 +119,8 @@ async function checkRewindable({ run, session, parent }: RunFacts, to: number, o
       hint: `Rewinding would also take back its changes. Fork instead: caisson fork ${run}@${to}`,
     });
   }
-  // Plans a copy of the stored files, only to learn whether they exist.
+  // Plans a copy of the stored files, only to learn whether they exist and can be copied.
+  await checkKeepsFiles(await sessions.get(session), options);
   await options.planFork({ session: run, at: to });
 }
 

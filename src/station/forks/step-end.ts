@@ -1,7 +1,10 @@
 import { CaissonError } from "../../contract/error/error.ts";
-import { foldStepEnds, noStepEnds, type StepEnds } from "../../contract/run/step-ends.ts";
+import { foldStepEnds, noStepEnds, type StepEnds, stepEndTypes } from "../../contract/run/step-ends.ts";
 import type { Log } from "../../log/log.ts";
-import { runEvents } from "../runs/run-events.ts";
+import { readPages } from "../../log/read-pages.ts";
+import { parseRunEvent } from "../runs/owned-journal.ts";
+import { headOfRun } from "../vocabulary/head-of-run.ts";
+import { runStream } from "../vocabulary/station-names.ts";
 
 /** The end of a step: the number of steps, and the last event that belongs to them. */
 export interface StepEnd {
@@ -35,7 +38,14 @@ export async function stepEnd(log: Log, run: string, step: number | undefined): 
 /** Returns where the steps of a run end. */
 export async function readStepEnds(log: Log, run: string): Promise<StepEnds> {
   const steps = noStepEnds();
-  for await (const event of runEvents(log, run, {})) foldStepEnds(steps, event);
+  // Throws for an unknown run.
+  if ((await log.lastSeq(runStream(run))) === 0) await headOfRun(log, run);
+  for await (const page of readPages(log, runStream(run))) {
+    for (const stored of page) {
+      const isRead = stored.damage !== undefined || stepEndTypes.has(stored.type);
+      if (isRead) foldStepEnds(steps, { ...parseRunEvent(stored), seq: stored.seq });
+    }
+  }
   return steps;
 }
 

@@ -1,4 +1,5 @@
 import type { Model } from "../../agent/model/model.ts";
+import { CaissonError } from "../../contract/error/error.ts";
 import { type RunFacts, waitsForResume } from "../../contract/run/run-facts.ts";
 import type { QueuedFor, QueuePlace, RunQueueView } from "../../contract/run/run-queue.ts";
 import type { Crashpoint } from "../../lib/crashpoint.ts";
@@ -264,7 +265,7 @@ export class RunQueue {
     this.#working.delete(run);
     this.#places = null;
     if (failure === null) this.#failures.delete(run);
-    if (failure !== null && !this.#isClosed) await this.#scheduleRetry(run, failure.error);
+    if (failure !== null && !this.#isClosed && !isBeingRewound(failure.error)) await this.#scheduleRetry(run, failure.error);
     // A user may have continued it while this process cleaned up after the drive.
     else await ignore(this.#inspect(run), "the next change of the run is read again");
     if (this.#working.size === 0) {
@@ -300,4 +301,9 @@ export class RunQueue {
     crashpoint("run.queued:after");
     await this.refresh(run);
   }
+}
+
+/** Whether a drive ended because a user rewinds the run. It then waits for a message. */
+function isBeingRewound(error: unknown): boolean {
+  return error instanceof CaissonError && error.details?.rewinding === true;
 }

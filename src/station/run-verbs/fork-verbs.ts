@@ -28,7 +28,11 @@ export function forkVerbs(options: ForkVerbsOptions): Pick<RunVerbs, "fork" | "r
       let forks: CreatedForks;
       {
         using _ = admitAll(options.queue(), owner, count);
-        forks = await forkRun(run, request, { ...options, model: (name) => options.model(name, {}) });
+        forks = await forkRun(run, request, {
+          ...options.rewinding,
+          claimName: options.claimName,
+          model: (name) => options.model(name, {}),
+        });
       }
       const start = (fork: string) => (forks.isReady ? resume(fork, { by, detached, ...defined({ signal }) }) : view(fork));
       return await Promise.all(forks.runs.map(start));

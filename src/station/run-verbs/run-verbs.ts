@@ -5,16 +5,7 @@ import { parseRequest } from "../../contract/error/parse-request.ts";
 import type { Budgets } from "../../contract/run/run.ts";
 import { isAtFork, type RunFacts, waitsForResume } from "../../contract/run/run-facts.ts";
 import { Priority, type RunDriver } from "../../contract/run/run-queue.ts";
-import {
-  AnswerQuestion,
-  ContinueRun,
-  ForkRun,
-  ListRuns,
-  RewindRun,
-  type RunView,
-  SendMessage,
-  StartRun,
-} from "../../contract/run/run-verbs.ts";
+import { AnswerQuestion, ContinueRun, ListRuns, type RunView, SendMessage, StartRun } from "../../contract/run/run-verbs.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { defined } from "../../lib/defined.ts";
 import { ignore } from "../../lib/failures.ts";
@@ -38,6 +29,7 @@ import { type StopRunOptions, stopRun } from "../runs/stop-run.ts";
 import { appendUnowned, runEndedError } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { checkHasWork, forkToContinue, forkVerbs } from "./fork-verbs.ts";
+import { refuseRewinding } from "../vocabulary/refuse-rewinding.ts";
 
 /** How long a detached process may take to claim its run. */
 const DETACHED_START_MS_MAX = 20_000;
@@ -86,10 +78,11 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     await options.queue()?.refresh(run);
   };
 
-  const resume: RunVerbs["resume"] = async (run, { by, signal, detached = false, budgets = {}, reopens = true }) => {
+  /** Resumes a run that has something to do. */
+  const resumeReady: RunVerbs["resume"] = async (run, { by, signal, detached = false, budgets = {}, reopens = true }) => {
     const { facts, seq } = await headOfRun(log, run);
     if (facts.status === "ended" && !reopens) throw runEndedError(run, facts);
-    if (isAtFork(facts)) await checkHasWork(run, runs);
+    refuseRewinding(facts);
     const queue = options.queue();
     let lastSeq = seq;
     if (facts.status === "ended") lastSeq = await reopen(run, { by, budgets: () => budgets }, "resume");
@@ -122,15 +115,20 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     send: async (run, message) => ({ message: await sendMessage(run, parseRequest(SendMessage, message, "a message"), options) }),
     answer: async (run, answer) => await runs.answer(run, defined(parseRequest(AnswerQuestion, answer, "an answer"))),
     pause: (run, { text = "paused" } = {}) => thenRefreshQueue(run, runs.pause(run, { text })),
-    resume,
+    async resume(run, request) {
+      if (isAtFork((await headOfRun(log, run)).facts)) await checkHasWork(run, runs);
+      return await resumeReady(run, request);
+    },
     async continue(run, request, { signal } = {}) {
       const { detached, ...turn } = parseRequest(ContinueRun, request, "a turn");
       const seq = await reopen(run, reopenedBy(turn), "continue");
       return options.queue() === null ? await begin(run, { signal, detached }) : await viewFrom(run, seq);
     },
     ...forks,
-    prioritize: (run, { priority, by }) =>
-      thenRefreshQueue(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log)).then(() => view(run)),
+    async prioritize(run, { priority, by }) {
+      await thenRefreshQueue(run, prioritize(run, { priority: parseRequest(Priority, priority, "a priority"), by }, log));
+      return await view(run);
+    },
     label: (run, changes, { by }) => labelRun(run, changes, { by, log }).then(() => view(run)),
     async adopt(run, { by }) {
       const queue = options.queue();

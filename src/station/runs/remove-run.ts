@@ -1,6 +1,7 @@
 import { CaissonError } from "../../contract/error/error.ts";
 import type { Log } from "../../log/log.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
+import { refuseRewinding } from "../vocabulary/refuse-rewinding.ts";
 import { runOf, runStream } from "../vocabulary/station-names.ts";
 
 const SUB_RUNS_MAX = 1000;
@@ -14,6 +15,7 @@ export async function removeRun(run: string, log: Log): Promise<void> {
   if (facts.status !== "ended" && damage === null) {
     throw new CaissonError("conflict", `the run ${run} has not ended`, { hint: `Stop it first: caisson stop ${run}` });
   }
+  refuseRewinding(facts);
   const { heads } = await log.heads({ prefix: runStream(""), limit: SUB_RUNS_MAX, where: { "parent.run": [run] } });
   for (const { stream } of heads) await removeRun(runOf(stream), log);
   await log.remove(runStream(run));

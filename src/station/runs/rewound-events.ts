@@ -10,11 +10,14 @@ export interface RewoundEvents {
 }
 
 export function createRewoundEvents(): RewoundEvents {
-  const ranges: { afterSeq: number; beforeSeq: number }[] = [];
+  const known = new Set<number>();
+  let ranges: { afterSeq: number; beforeSeq: number }[] = [];
   return {
     add({ seq, data: { toSeq } }) {
-      if (ranges.some(({ beforeSeq }) => beforeSeq === seq)) return false;
-      ranges.push({ afterSeq: toSeq, beforeSeq: seq });
+      if (known.has(seq)) return false;
+      known.add(seq);
+      // A later rewind to the same step or an earlier one covers this one, so there are at most as many as steps.
+      ranges = [...ranges.filter(({ afterSeq, beforeSeq }) => afterSeq < toSeq || beforeSeq > seq), { afterSeq: toSeq, beforeSeq: seq }];
       return true;
     },
     has: (seq) => ranges.some(({ afterSeq, beforeSeq }) => seq > afterSeq && seq < beforeSeq),
