@@ -29,6 +29,8 @@ export interface MachinePoints {
    * using the other layer. Throws `too_large`, `unsupported`, `no_space`, `not_found`.
    */
   fork(from: string, to: string, options: { point?: string; bytesMax: number }): Promise<void>;
+  /** Keeps a point of another layer. Throws `not_found`. */
+  keep(layer: string, point: string): Promise<void>;
   /** Removes a point. Forks of it keep their files. Idempotent. */
   remove(layer: string, point: string): Promise<void>;
   /** Returns the points that a layer keeps. */

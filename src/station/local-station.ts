@@ -5,7 +5,7 @@ import { defined } from "../lib/defined.ts";
 import type { Station } from "../verbs/station.ts";
 import { prepareWorkspace } from "../workspace/git/check-out.ts";
 import type { MirrorOptions } from "../workspace/git/git-mirror.ts";
-import { restoreFiles } from "./forks/restore-files.ts";
+import { type Rewinding, restoreRunFiles } from "./forks/restore-files.ts";
 import { recoverRewinds } from "./forks/rewind-run.ts";
 import { findRun } from "./names/find-run.ts";
 import { withLookup } from "./names/with-lookup.ts";
@@ -92,7 +92,8 @@ export function createLocalStation(options: LocalStationOptions): LocalStation {
     turns: (run: string) => turnsOf(log, run),
   };
   const forking = { planFork: async (from: ForkedFrom) => planFork(await forkSource(from.session, from, sessionWork), sessionWork) };
-  const rewinding = { ...sessionWork, ...forking, restoreFiles: (run: string, step: number) => restoreFiles(run, step, sessionWork) };
+  const restoreFiles = (run: string, to: Rewinding) => restoreRunFiles(run, to, sessionWork);
+  const rewinding = { ...sessionWork, ...forking, restoreFiles };
   const runVerbs = createRunVerbs({
     ...sessionWork,
     ...queue,

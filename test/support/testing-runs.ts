@@ -18,7 +18,7 @@ import type { RemoveRemains } from "../../src/sandbox/remove-remains.ts";
 import type { Runtime } from "../../src/sandbox/runtime.ts";
 import { createStore } from "../../src/sandbox/store.ts";
 import { uploadedTree } from "../../src/sandbox/uploaded-tree.ts";
-import { restoreFiles } from "../../src/station/forks/restore-files.ts";
+import { type Rewinding, restoreRunFiles } from "../../src/station/forks/restore-files.ts";
 import { type ClaimName, claimName } from "../../src/station/names/claim-name.ts";
 import { findRun } from "../../src/station/names/find-run.ts";
 import { withLookup } from "../../src/station/names/with-lookup.ts";
@@ -154,7 +154,7 @@ export async function createTestStation(options: {
       places,
       removeRemains,
       crashpoint: options.crashpoint ?? noCrash,
-      restoreFiles: (run: string, step: number) => restoreFiles(run, step, viewing),
+      restoreFiles: (run: string, to: Rewinding) => restoreRunFiles(run, to, viewing),
     };
     const verbs = {
       runs: withLookup(

@@ -9,11 +9,13 @@ import { ignore } from "../../lib/failures.ts";
 import { newId } from "../../lib/new-id.ts";
 import { createSession, type SessionCreation } from "../sessions/create-session.ts";
 import { removeSession } from "../sessions/remove-session.ts";
+import { storeStep } from "../sessions/stored-points.ts";
 import { runStream } from "../vocabulary/station-names.ts";
-import type { ForkFiles } from "./fork-files.ts";
+import type { ForkFiles, ForkFilesOptions } from "./fork-files.ts";
 
 export interface ForkCreation extends SessionCreation {
   crashpoint: Crashpoint;
+  runtime: ForkFilesOptions["runtime"];
 }
 
 export interface NewFork {
@@ -34,10 +36,11 @@ export async function createFork({ forked, files, cleanup, text }: NewFork, opti
   return await createSession(options, { session, note: run }, async (created) => {
     await files.fill(created);
     await files.check();
+    await storeStart(created.id, { run, step: from.step }, options);
     const events: NewRunEvent[] = [
       { type: "run.forked", data: { ...forked, session: created.id } },
       systemMessage(
-        `This is a fork of the run ${from.run} after its step ${from.step}: the conversation and the workspace are as they were then. The sandbox is new: programs that ran in the other one, and anything installed or written outside the workspace, may be missing.`,
+        `This is a fork of the run ${from.run} after its step ${from.step}: the conversation and the files are as they were then. The sandbox is new: programs that ran in the other one have ended, and /tmp is empty.`,
       ),
       ...(text === undefined ? [] : [userMessage(text)]),
     ];
@@ -50,6 +53,14 @@ export async function createFork({ forked, files, cleanup, text }: NewFork, opti
     options.crashpoint("run.forked:after");
     return run;
   });
+}
+
+/** Stores the files with which a fork begins, so that it can go back to them. */
+async function storeStart(session: string, at: { run: string; step: number }, { sessions, runtime: runtimeOf }: ForkCreation): Promise<void> {
+  const created = await sessions.get(session);
+  if (created.runtime === null) return;
+  const runtime = await runtimeOf(created.runtime);
+  await storeStep(created, { ...at, sandbox: null, unchanged: null }, { sessions, runtime });
 }
 
 function userMessage(text: string): NewRunEvent {

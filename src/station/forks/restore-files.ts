@@ -1,8 +1,30 @@
-import { type UndoOptions, undoTurn } from "../sessions/undo-turn.ts";
+import type { RunFacts } from "../../contract/run/run-facts.ts";
+import type { StoredPoint } from "../../contract/session/session.ts";
+import { changesOf } from "../sessions/session-changes.ts";
+import { filesAfter } from "../sessions/step-files.ts";
+import { movePoints, restoreFiles } from "../sessions/stored-points.ts";
+import { changedPaths, type UndoOptions } from "../sessions/undo-turn.ts";
 
-/** Restores the files of a run as they were after a step, for a caller that holds the run. Returns what changed. */
-export async function restoreFiles(run: string, step: number, options: UndoOptions): Promise<readonly string[]> {
-  // An open run has no driver then, so its files are as much at rest as those of a run that ended.
-  const facts: UndoOptions["facts"] = async (each) => ({ ...(await options.facts(each)), status: "ended" });
-  return (await undoTurn(run, { to: step }, { ...options, facts })).files;
+export type Rewinding = NonNullable<RunFacts["rewinding"]>;
+
+/**
+ * Restores the files of a run as they were after the step to which it is being rewound, for a caller that holds the
+ * run. The points of later steps move to the fork that keeps the present. Returns the paths that changed.
+ */
+export async function restoreRunFiles(run: string, rewinding: Rewinding, options: UndoOptions): Promise<readonly string[]> {
+  const { toStep, toSeq, tail } = rewinding;
+  const { sessions } = options;
+  const session = await sessions.get((await options.facts(run)).session);
+  // It never had a sandbox, so there is nothing to restore.
+  if (session.runtime === null) return [];
+  const runtime = await options.runtime(session.runtime);
+  const files = await filesAfter(session, { run, step: toStep }, options);
+  const before = await changesOf(session, options);
+  {
+    await using _ = await sessions.edit(session.id);
+    await restoreFiles(await sessions.get(session.id), files, { sessions, runtime });
+    const isLater = (point: StoredPoint) => point.run === run && ((point.step ?? 0) > toStep || (point.turnSeq ?? 0) > toSeq);
+    await movePoints({ from: session, to: await sessions.get(tail), run: tail, isMoved: isLater }, { sessions, runtime });
+  }
+  return changedPaths(before, await changesOf(await sessions.get(session.id), options));
 }

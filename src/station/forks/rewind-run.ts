@@ -19,6 +19,7 @@ import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { runStream } from "../vocabulary/station-names.ts";
 import { createFork, type ForkCreation, removeFork } from "./create-fork.ts";
 import { checkKeepsFiles, type ForkFilesOptions } from "./fork-files.ts";
+import type { Rewinding } from "./restore-files.ts";
 import { interruptedRewinds, noteRewind, removeNote } from "./rewind-notes.ts";
 import { stepEnd } from "./step-end.ts";
 
@@ -29,8 +30,8 @@ export interface RewindOptions extends ForkCreation, ForkFilesOptions, ReleaseOp
   sessions: ForkFilesOptions["sessions"];
   identity: HostProcess;
   alive: (process: ProcessIdentity) => boolean;
-  /** Restores the files of a run's session as they were after a step. Returns the paths that changed. */
-  restoreFiles: (run: string, step: number) => Promise<readonly string[]>;
+  /** Restores the files of a run's session as they were after a step; see `restoreRunFiles`. */
+  restoreFiles: (run: string, rewinding: Rewinding) => Promise<readonly string[]>;
 }
 
 export type Rewound = Pick<RewoundRun, "tail" | "files">;
@@ -177,7 +178,7 @@ async function keepTail(state: RunState, seq: number, options: RewindOptions): P
 /** Restores the files. An interrupted attempt may have done so already. */
 async function restore({ run, rewinding }: RunState, { restoreFiles }: RewindOptions): Promise<readonly string[]> {
   try {
-    return await restoreFiles(run, rewinding?.toStep ?? 0);
+    return rewinding === null ? [] : await restoreFiles(run, rewinding);
   } catch (error) {
     if (error instanceof CaissonError && error.code === "not_found") return [];
     throw error;
@@ -192,7 +193,7 @@ async function recordRewound(
   const { log, crashpoint } = options;
   if (rewinding === null) return;
   const { state: then } = await foldRun(log, run, { toSeq: rewinding.toSeq });
-  const text = `The user took this run back to its step ${rewinding.toStep}: the conversation and the workspace are as they were then. The sandbox is new: programs that ran in the old one, and anything installed or written outside the workspace, may be gone.`;
+  const text = `The user took this run back to its step ${rewinding.toStep}: the conversation and the workspace are as they were then. The sandbox is new: programs that ran in the old one have ended, and /tmp is empty.`;
   const events = [
     makeEvent(runEvents, { type: "run.rewound", data: { ...rewinding, model: then.model, budgets: then.budgets } }),
     makeEvent(runEvents, systemMessage(text)),

@@ -93,7 +93,7 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     return await begin(run, { signal, detached, driver: reopens ? undefined : "detached" });
   };
 
-  const forks = forkVerbs({ ...options, view, resume });
+  const forks = forkVerbs({ ...options, view, resume: resumeReady });
   return {
     async start(input, { signal, owner = LOCAL_OWNER } = {}) {
       const request = parseRequest(StartRun, input, "a run");

@@ -69,12 +69,21 @@ async function replacePoints(
   await removeUnlisted(session, { known, points }, options);
 }
 
-/** Forgets the points of a run after a step, whose files the session no longer has. */
-export async function forgetStepsAfter(session: Session, { run, step }: { run: string; step: number }, options: RestoreOptions): Promise<void> {
-  const known = await options.sessions.points(session.id);
-  const points = known.filter((point) => point.run !== run || point.step === undefined || point.step <= step);
-  await options.sessions.notePoints(session.id, points);
-  await removeUnlisted(session, { known, points }, options);
+/** Moves points of a run to the session of the run that continues from them. */
+export async function movePoints(
+  { from, to, run, isMoved }: { from: Session; to: Session; run: string; isMoved: (point: StoredPoint) => boolean },
+  options: RestoreOptions,
+): Promise<void> {
+  const { sessions, runtime } = options;
+  const known = await sessions.points(from.id);
+  const moved = known.filter(isMoved);
+  if (moved.length === 0) return;
+  const { layer } = sessions.paths(to);
+  for (const { files } of moved) if (files.kind === "point" && files.id !== null) await runtime.points?.keep(layer, files.id);
+  await sessions.notePoints(to.id, [...moved.map((point) => ({ ...point, run })), ...(await sessions.points(to.id))]);
+  const points = known.filter((point) => !isMoved(point));
+  await sessions.notePoints(from.id, points);
+  await removeUnlisted(from, { known: points, points }, options);
 }
 
 /** Returns a point's name in `MachinePoints`. Earlier versions made whole copies of the workspace. */

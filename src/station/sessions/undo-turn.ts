@@ -35,7 +35,7 @@ export async function undoTurn(run: string, request: UndoTurns, options: UndoOpt
   const files = filesBefore(turn, { run, session, history, points: await sessions.points(session.id) });
   if (files === undefined) {
     throw new CaissonError("unsupported", `the files from before the last turn of ${run} were not stored`, {
-      hint: "Caisson does not store very large changes. Ask the agent to undo its work.",
+      hint: "They were stored for a limited time, or were too large. Ask the agent to undo its work.",
     });
   }
   const before = await changesOf(session, options);
@@ -43,7 +43,7 @@ export async function undoTurn(run: string, request: UndoTurns, options: UndoOpt
     await using _ = await sessions.edit(session.id);
     await restoreFiles(await sessions.get(session.id), files, { sessions, runtime });
   }
-  const changed = differing(before, await changesOf(await sessions.get(session.id), options));
+  const changed = changedPaths(before, await changesOf(await sessions.get(session.id), options));
   // The last turn comes first, as if each had been undone separately.
   for (const { seq } of undone.toReversed())
     await sessions.record(session.id, { type: "session.undone", data: { run, turnSeq: seq, count: changed.length } });
@@ -68,7 +68,8 @@ function turnsLeft(run: string, turns: readonly Turn[], history: readonly Sessio
   return left;
 }
 
-function differing(before: Changes, after: Changes): string[] {
+/** Returns the paths that differ between two states of a workspace. */
+export function changedPaths(before: Changes, after: Changes): string[] {
   const sides = ({ changes }: Changes) => new Map<string, FileSide | null>(changes.map((change) => [change.path, change.after]));
   const [then, now] = [sides(before), sides(after)];
   const paths = [...new Set([...then.keys(), ...now.keys()])].sort();

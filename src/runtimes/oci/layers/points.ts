@@ -43,6 +43,7 @@ export function ociPoints(oci: OciContext): MachinePoints {
       const { id } = await takePoint(oci, machineOfLayer(from), { bytesMax });
       await startFrom(oci, to, id);
     },
+    keep: (layer, point) => keepPoint(oci, layer, point),
     async remove(layer, point) {
       if (isOldCopy(point)) await removeFiles(oci, existsSync(join(layer, point)) ? [join(layer, point)] : []);
       else await removePoint(oci, layer, point);
