@@ -22,6 +22,7 @@ import {
   composeInbox,
   composeInside,
   composeSecrets,
+  composeTemplates,
   composeTokens,
   composeWebhooks,
   startGuardianOf,
@@ -116,6 +117,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     workflows: jobs.workflows,
     sandboxes,
     images: composeImages(parts),
+    templates: composeTemplates(parts, local, sandboxes),
     networks,
     machine,
     runs,
@@ -175,8 +177,12 @@ function composeMachine(
       ...parts,
       station,
       async unusedFiles(templates) {
-        const [{ unusedFiles }, { core, uploads }] = await Promise.all([import("./unused-files.ts"), local()]);
-        return unusedFiles({ core, uploads, templates });
+        const [{ unusedFiles }, { openSteps }, { core, uploads }] = await Promise.all([
+          import("./unused-files.ts"),
+          import("../station/templates/open-steps.ts"),
+          local(),
+        ]);
+        return unusedFiles({ core, uploads, templates, steps: openSteps(parts) });
       },
       hiding: config.workspace,
       defaultRuntime: config.runtime,

@@ -5,6 +5,7 @@ import { removeIfStale, staleSubjects } from "../station/inside/remove-stale-art
 import type { PrunedFiles } from "../station/machine/prune.ts";
 import { sizeOf } from "../station/machine/usage.ts";
 import type { StationCore } from "../station/station-core.ts";
+import type { StepStore } from "../station/templates/steps/step-store.ts";
 import type { UploadVerbs } from "../verbs/uploads.ts";
 import { removeMirror, unusedMirrors } from "../workspace/git/unused-mirrors.ts";
 
@@ -13,13 +14,16 @@ interface UnusedFilesOptions {
   uploads: Pick<UploadVerbs, "list" | "remove">;
   /** The runtime that stores templates. */
   templates: Runtime | null;
+  /** The steps of template builds. */
+  steps: StepStore;
 }
 
 /** Returns files that can be downloaded or created again, and files left behind by removed things. */
-export function unusedFiles({ core, uploads, templates }: UnusedFilesOptions): PrunedFiles[] {
+export function unusedFiles({ core, uploads, templates, steps }: UnusedFilesOptions): PrunedFiles[] {
   const sizeBelow = async (...path: string[]) => (await sizeOf(join(core.stateDir, ...path))).bytes;
   return [
     ...templateFiles(templates, sizeBelow),
+    buildFiles(steps),
     {
       kind: "mirror",
       async find(isOld) {
@@ -54,6 +58,22 @@ export function unusedFiles({ core, uploads, templates }: UnusedFilesOptions): P
       remove: (id) => removeIfStale(nameOf(id), core),
     },
   ];
+}
+
+/** The build cache. The newest steps come first, because they are built on earlier ones. */
+function buildFiles(steps: StepStore): PrunedFiles {
+  return {
+    kind: "build",
+    async find(isOld) {
+      await steps.sweep();
+      const unused = (await steps.unused()).filter(({ lastUsedMs }) => isOld(new Date(lastUsedMs).toISOString()));
+      return unused.toReversed().map(({ key, text, bytes }) => ({
+        ...{ kind: "build" as const, id: `builds/${key}`, name: text.slice(0, 100), bytes },
+        why: "no template uses this step; a build can run it again",
+      }));
+    },
+    remove: (id) => steps.remove(nameOf(id)),
+  };
 }
 
 function templateFiles(runtime: Runtime | null, sizeBelow: (...path: string[]) => Promise<number>): PrunedFiles[] {

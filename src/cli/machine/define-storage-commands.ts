@@ -27,7 +27,7 @@ export const storageCommands = defineCommands([
     path: ["prune"],
     summary: "Remove unused sandboxes, sessions, runs, snapshots and files",
     details:
-      "Removes kept sandboxes without processes, sessions without unapplied changes, runs whose session was removed,\nand unnamed snapshots; and what is left over or can be fetched again: unpacked images, repositories, expired uploads,\nand artifacts of removed runs. It lists them first, and asks you.",
+      "Removes kept sandboxes without processes, sessions without unapplied changes, runs whose session was removed,\nand unnamed snapshots; and what is left over or can be fetched again: unpacked images, the build cache of\ntemplates, repositories, expired uploads, and artifacts of removed runs. It lists them first, and asks you.",
     options: [
       { name: "older-than", value: "TIME", summary: "Only what was unused for this long, such as 7d (default) or 12h" },
       { name: "dry-run", summary: "List what would be removed, and stop" },

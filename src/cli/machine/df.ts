@@ -13,6 +13,7 @@ const what: Readonly<Record<DiskUsage["kind"], string>> & Readonly<Record<string
   log: "run logs",
   images: "unpacked images",
   templates: "copies of this machine's system, recreated when needed",
+  builds: "templates and steps of builds; their files are snapshots",
   mirrors: "repositories that runs started from",
   packages: "packages from registries, fetched again when needed",
   uploads: "folders that were sent from other machines",

@@ -130,7 +130,7 @@ export type ConformanceReport = z.infer<typeof ConformanceReport>;
 /** The disk usage of one part of the state folder. `count` only counts things that have ids. */
 export const DiskUsage = z.object({
   kind: z.enum([
-    ...["sandboxes", "snapshots", "sessions", "log", "images", "templates", "mirrors", "packages"],
+    ...["sandboxes", "snapshots", "sessions", "log", "images", "templates", "builds", "mirrors", "packages"],
     ...["uploads", "artifacts", "ships", "other"],
   ] as const),
   count: z.int().nonnegative(),
@@ -188,7 +188,7 @@ export const NamedThing = z.object({ kind: z.enum(["sandbox", "run", "session", 
 export type NamedThing = z.infer<typeof NamedThing>;
 
 export const PrunedThing = z.object({
-  kind: z.enum([...NamedThing.shape.kind.options, "image", "template", "mirror", "upload", "artifacts"]),
+  kind: z.enum([...NamedThing.shape.kind.options, "image", "template", "build", "mirror", "upload", "artifacts"]),
   /** Of files without an id: their place in the state folder. */
   id: z.string(),
   name: z.string().nullable(),

@@ -17,6 +17,7 @@ const kindOf: Readonly<Record<string, DiskUsage["kind"]>> = {
   "log.db-shm": "log",
   images: "images",
   templates: "templates",
+  builds: "builds",
   mirrors: "mirrors",
   mirror: "packages",
   uploads: "uploads",
