@@ -1,10 +1,14 @@
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { CaissonError } from "../../contract/error/error.ts";
 import { TemplateName, TemplateView } from "../../contract/template/template.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { ABSENT, ifErrno, jsonOrNull } from "../../lib/failures.ts";
 import { replaceFile } from "../../lib/replace-file.ts";
 import { CANDIDATES_MAX, oneOf } from "../names/one-of.ts";
+
+/** Names and templates without a name, for each owner. */
+const NAMES_MAX = 1000;
 
 const StoredTemplate = TemplateView.omit({ names: true });
 export type StoredTemplate = Omit<TemplateView, "names">;
@@ -59,6 +63,8 @@ export function createTemplateStore({ stateDir }: { stateDir: string }): Templat
     },
     async save(template, name) {
       const folder = join(root, template.owner);
+      if ((await ifErrno(readdir(folder), ABSENT, [])).length >= NAMES_MAX)
+        throw new CaissonError("too_large", `${NAMES_MAX} templates have names already`, { hint: "Remove some: caisson template rm NAME" });
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await replaceFile(folder, `${name ?? template.id}.json`, JSON.stringify(template));
       // A template that has a name needs no file of its id.

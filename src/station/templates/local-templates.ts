@@ -37,7 +37,7 @@ export function createLocalTemplates(options: LocalTemplatesOptions): TemplateVe
     const steps = createStepStore({ ...options, templates: store });
     await steps.sweepAfterDeath();
     const id = `${randomLetters(12)}`;
-    await using _active = await steps.begin(id);
+    await using _active = await steps.begin(id, owner);
     const digestOfImage = imageDigests(options.runtimes);
     const shared = { sandboxes: options.sandboxes, templates: store, steps, stateDir, digestOfImage };
     yield* work({ ...shared, id, owner, request, context, signal: who.signal, counter: { snapshots: 0 } });

@@ -128,7 +128,7 @@ async function saveStep(
   { key, files, text }: { key: string; files: Files; text: string },
 ): Promise<StepRecord> {
   const draft = temporaryName(build.steps.tmpFile(key));
-  const hasTmp = await storeTmp(sandbox, draft);
+  const hasTmp = await storeTmp(sandbox, draft, build);
   build.counter.snapshots += 1;
   const snapshot = await sandbox.snapshot({ name: buildSnapshotName(build.id, build.counter.snapshots) });
   if (hasTmp) await build.steps.saveTmp(key, draft);

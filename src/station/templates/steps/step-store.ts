@@ -5,6 +5,7 @@ import { CaissonError } from "../../../contract/error/error.ts";
 import { RuntimeName, SnapshotId } from "../../../contract/ids.ts";
 import { ProcessIdentity } from "../../../contract/process-identity.ts";
 import { TemplateConfig } from "../../../contract/template/template.ts";
+import { Owner } from "../../../contract/token/owner.ts";
 import { ABSENT, ifErrno, isErrno, jsonOrNull } from "../../../lib/failures.ts";
 import { lstatOrNull } from "../../../lib/paths.ts";
 import { replaceFile, sweepTemporaries } from "../../../lib/replace-file.ts";
@@ -43,7 +44,10 @@ interface Folders {
   active: string;
 }
 
-const ActiveRecord = z.object({ holder: ProcessIdentity });
+/** How many builds of one owner may run at the same time. */
+const BUILDS_MAX = 8;
+
+const ActiveRecord = z.object({ holder: ProcessIdentity, owner: Owner });
 
 type UsedStep = StepRecord & { lastUsedMs: number };
 
@@ -62,8 +66,11 @@ export interface StepStore {
   tmpFile(key: string): string;
   /** Publishes an archive that was written to a temporary path. */
   saveTmp(key: string, draft: string): Promise<void>;
-  /** Registers a build, so that no other process removes its snapshots while it runs. */
-  begin(build: string): Promise<AsyncDisposable>;
+  /**
+   * Registers a build, so that no other process removes its snapshots while it runs. Throws `busy` if too many builds of
+   * the owner run.
+   */
+  begin(build: string, owner: string): Promise<AsyncDisposable>;
   list(): Promise<UsedStep[]>;
   /** Lists the steps that no template uses, oldest first; a template also uses the steps below its own. */
   unused(): Promise<UsedStep[]>;
@@ -109,10 +116,13 @@ export function createStepStore(options: StepStoreOptions): StepStore {
     },
     tmpFile: (key) => join(folders.steps, `${key}.tmp.tar`),
     saveTmp: (key, draft) => rename(draft, store.tmpFile(key)),
-    async begin(build) {
+    async begin(build, owner) {
       for (const folder of [folders.active, folders.steps]) await mkdir(folder, { recursive: true, mode: 0o700 });
+      const { active } = await registeredBuilds(folders.active);
+      if ([...active.values()].filter((each) => each === owner).length >= BUILDS_MAX)
+        throw new CaissonError("busy", `${BUILDS_MAX} builds are running already`, { hint: "Wait for one of them to end." });
       const name = `${build}.json`;
-      await replaceFile(folders.active, name, JSON.stringify({ holder: currentProcess() }));
+      await replaceFile(folders.active, name, JSON.stringify({ holder: currentProcess(), owner }));
       return { [Symbol.asyncDispose]: () => rm(join(folders.active, name), { force: true }) };
     },
     async list() {
@@ -233,12 +243,13 @@ async function snapshotsOf(runtimes: RuntimeSet, name: string) {
   }
 }
 
-async function registeredBuilds(folder: string): Promise<{ active: Set<string>; dead: string[] }> {
-  const active = new Set<string>();
+/** Returns the builds whose process is alive, with their owners, and the files of the others. */
+async function registeredBuilds(folder: string): Promise<{ active: Map<string, string>; dead: string[] }> {
+  const active = new Map<string, string>();
   const dead: string[] = [];
   for (const name of await ifErrno(readdir(folder), ABSENT, [])) {
     const record = await readRecord(join(folder, name), ActiveRecord);
-    if (record !== null && isProcessAlive(record.holder)) active.add(name.slice(0, -".json".length));
+    if (record !== null && isProcessAlive(record.holder)) active.set(name.slice(0, -".json".length), record.owner);
     else dead.push(name);
   }
   return { active, dead };

@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { CaissonError } from "../../../contract/error/error.ts";
+import { createDiskShares } from "../../../sandbox/disk-shares.ts";
 import type { OwnedSandbox } from "../../../sandbox/sandbox.ts";
 
 /**
@@ -11,12 +12,22 @@ const TMP = "/tmp";
 const TMP_BYTES_MAX = 2 * 1024 ** 3;
 
 /** Writes the archive of /tmp to a file. Returns false if /tmp is empty, and writes nothing then. */
-export async function storeTmp(sandbox: OwnedSandbox, file: string): Promise<boolean> {
+export async function storeTmp(
+  sandbox: OwnedSandbox,
+  file: string,
+  { stateDir, owner }: { stateDir: string; owner: string },
+): Promise<boolean> {
   const { entries } = await sandbox.list(TMP, { user: "root", depth: 1, entriesMax: 1 });
   if (entries.length === 0) return false;
   const handle = await open(file, "wx", 0o600);
   try {
-    for await (const piece of await sandbox.tarOut(TMP, { user: "root", bytesMax: TMP_BYTES_MAX })) await handle.writeFile(piece);
+    const archive = await sandbox.tarOut(TMP, { user: "root", bytesMax: TMP_BYTES_MAX });
+    await createDiskShares({ stateDir }).write({ what: "the /tmp of a step", owner }, async ({ add }) => {
+      for await (const piece of archive) {
+        await add(piece.length);
+        await handle.writeFile(piece);
+      }
+    });
     await handle.sync();
     return true;
   } catch (error) {
