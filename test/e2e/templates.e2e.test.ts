@@ -1,9 +1,10 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the variables of a Dockerfile.
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
 import { tarOf } from "../../src/sandbox/tar/testing-tar.ts";
+import { writeDebianArchive } from "../support/debian-archive.ts";
 import { startRegistryServer } from "../support/network/registries/registry-server.ts";
 import { isThroughStation } from "../support/station-modes.ts";
 import { useTemplateProjects } from "../support/template-projects.ts";
@@ -200,11 +201,26 @@ RUN cat /tmp/who > /who; rm /tmp/who
     const built = await build(next, "--build-arg", "TAG=1");
     expect(built.output, built.stderr).toBe("base\n1\n");
     const layout = join(caisson.base(), "base-layout");
-    await run(["template", "export", "exported", layout]);
+    await build(project({ Dockerfile: "FROM scratch\nCOPY b /b", b: "b" }), "--name", "plain");
+    await run(["template", "export", "plain", layout]);
     const named = project({ Dockerfile: "FROM mine\nCOPY a /a", a: "a" });
     expect((await build(named, "--base", `mine=${layout}`, "--name", "named")).code).toBe(0);
     expect(await build(named)).toMatchObject({ code: 125 });
   });
+});
+
+test.skipIf(!existsSync("/usr/bin/mmdebstrap"))("a Debian system becomes a template", async () => {
+  const archive = join(caisson.base(), "archive");
+  mkdirSync(archive);
+  const { mirror, suite } = writeDebianArchive(archive);
+  const options = ["--variant", "extract", "--suite", suite, "--mirror", mirror, "--include", "tiny"];
+  const { code, stderr, events } = await build("debian", ...options, "--name", "lab");
+  expect(code, stderr).toBe(0);
+  expect(events.at(-1)).toMatchObject({ template: { kind: "image", names: ["lab"] } });
+  expect((await run(["exec", "--template", "lab", "--no-workspace", "--", "/bin/sh", "-c", "ls /bin"])).text).toBe(
+    "busybox\ncat\nid\nls\nsh\n",
+  );
+  expect(await build(project({ Dockerfile: "FROM host" }), "--suite", "x")).toMatchObject({ code: 125 });
 });
 
 describe("a devcontainer.json", () => {

@@ -29,20 +29,21 @@ function parseBuild(args: ParsedArguments): BuildImage {
     throw new CaissonError("invalid", `cannot build images of ${JSON.stringify(distribution)}`, {
       hint: "Build `debian`, or use an image from a registry or an archive: `--image REF`.",
     });
+  return checkOptions(BuildImage, {
+    distribution,
+    ...debianFrom(args),
+    ...(defined({ name: args.option("name") }) as Partial<BuildImage>),
+  });
+}
+
+/** Returns what a Debian system consists of, from the options that images and templates share. */
+export function debianFrom(args: ParsedArguments): Omit<BuildImage, "distribution" | "name"> {
   const packages = args
     .options("include")
     .flatMap((list) => list.split(","))
     .map((name) => name.trim());
-  return checkOptions(BuildImage, {
-    distribution,
-    packages: packages.filter((name) => name !== ""),
-    ...(defined({
-      name: args.option("name"),
-      suite: args.option("suite"),
-      variant: args.option("variant"),
-      mirror: args.option("mirror"),
-    }) as Partial<BuildImage>),
-  });
+  const [suite, variant, mirror] = ["suite", "variant", "mirror"].map((name) => args.option(name));
+  return { packages: packages.filter((name) => name !== ""), ...(defined({ suite, variant, mirror }) as Partial<BuildImage>) };
 }
 
 /** `caisson image ls` */

@@ -15,6 +15,8 @@ import { checkOptions } from "../options/option-names.ts";
 import { hidingFrom } from "../options/parse-hiding.ts";
 import { pairs } from "../options/parse-pairs.ts";
 import { readFields } from "../options/read-fields.ts";
+import { debianOptions } from "../sandboxes/define-image-commands.ts";
+import { debianFrom } from "../sandboxes/image-commands.ts";
 import { line } from "../terminal/line.ts";
 
 const TIMEOUT_MS = 2 * 3_600_000;
@@ -75,9 +77,13 @@ function timeoutFrom(args: ParsedArguments): number {
 }
 
 /** Returns the context folder, and the file in it; a Dockerfile elsewhere is sent as text. */
-function sourceFrom(context: CliContext, args: ParsedArguments): Pick<BuildTemplate, "context" | "file" | "dockerfile"> {
-  const named = resolve(context.cwd, args.positionals[0] ?? ".");
+function sourceFrom(context: CliContext, args: ParsedArguments): Pick<BuildTemplate, "context" | "file" | "dockerfile" | "debian"> {
+  const [word = "."] = args.positionals;
+  const named = resolve(context.cwd, word);
   const path = realPathOrNull(named);
+  if (word === "debian" && path === null) return { debian: debianFrom(args) };
+  const inVain = debianOptions.find(({ name }) => args.flag(name));
+  if (inVain !== undefined) throw new CaissonError("invalid", `--${inVain.name} is only for \`caisson template build debian\``);
   const stats = path === null ? null : lstatOrNull(path);
   if (path === null || stats === null) throw new CaissonError("not_found", `there is no ${named}`);
   const folder = stats.isDirectory() ? path : contextOf(path);

@@ -3,6 +3,7 @@ import type { ArgumentDefinition, OptionDefinition } from "../command.ts";
 import { defineCommands } from "../define-command.ts";
 import { ownerOption } from "../options/list-options.ts";
 import { jsonOption, runtimeOption } from "../options/runtime-options.ts";
+import { debianOptions } from "../sandboxes/define-image-commands.ts";
 
 const commands = () => import("./template-commands.ts");
 
@@ -34,6 +35,7 @@ const buildOptions: readonly OptionDefinition[] = [
   { name: "target", value: "STAGE", summary: "Build this stage instead of the last" },
   { name: "build-arg", value: "K=V", repeat: true, summary: "Set a build argument; K alone copies its value from outside" },
   { name: "base", value: "NAME=IMAGE", repeat: true, summary: "Let FROM NAME mean this image: an OCI layout, an archive or a reference" },
+  ...debianOptions,
   ...sandboxFieldOptions.network.options,
   ...hidingOptions,
   ...limitOptions,
@@ -56,11 +58,12 @@ export const templateCommands = defineCommands([
     handlesSignals: true,
     options: buildOptions,
     arguments: [
-      { name: "PATH", summary: "a folder, a Dockerfile or a devcontainer.json (default: .)", optional: true, completes: ["file"] },
+      { name: "PATH", summary: "a folder, a Dockerfile, a devcontainer.json, or debian (default: .)", optional: true, completes: ["file"] },
     ],
     examples: [
       ["caisson template build . --name app --network registries", "then: caisson exec --template app -- COMMAND"],
       ["caisson template build .devcontainer/devcontainer.json --name dev", "image, build, local features and postCreateCommand"],
+      ["caisson template build debian --include python3,git --name lab", "a Debian system, as `caisson image build` makes it"],
       "caisson template build -f Dockerfile.test --target test --build-arg VERSION=3 --name app:test",
     ],
     load: async () => (await import("./build-command.ts")).buildTemplate,

@@ -217,6 +217,7 @@ const builtTemplate: ReachOfFields<z.output<typeof BuildTemplate>> = {
   uploaded: staysInside,
   file: staysInside,
   dockerfile: staysInside,
+  debian: () => ["an image of the station's machine"],
   target: staysInside,
   args: staysInside,
   images: (images) => [...new Set(Object.values(images).flatMap(reachOfImage))],

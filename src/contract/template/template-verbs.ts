@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ENV_CHARACTERS_MAX, LongText, PathText, recordOf } from "../bounded.ts";
 import { ImageText } from "../image/image-text.ts";
+import { BuildImage } from "../image/image-verbs.ts";
 import { owned } from "../label/list-filter.ts";
 import { NetworkPolicy } from "../network/network.ts";
 import { LimitsRequest } from "../sandbox/sandbox-fields.ts";
@@ -34,6 +35,8 @@ export const BuildTemplate = z.strictObject({
   file: ContextPath.optional(),
   /** The text of the Dockerfile, instead of `file`. */
   dockerfile: LongText.optional(),
+  /** Builds a Debian system instead of a file, as `images.build` does. Its image gets the template's name. */
+  debian: BuildImage.omit({ distribution: true, name: true }).optional(),
   /** The stage to build. Default: the last. */
   target: z.string().min(1).max(200).optional(),
   /** Values for ARG. They are stored with the template's steps: never pass secrets. */

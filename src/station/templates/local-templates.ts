@@ -2,9 +2,11 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { z } from "zod";
 import { parseRequest } from "../../contract/error/parse-request.ts";
+import { BuildImage } from "../../contract/image/image-verbs.ts";
 import { type BuildEvent, BuildTemplate, ImportTemplate, TagTemplate } from "../../contract/template/template-verbs.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { randomLetters } from "../../lib/new-id.ts";
+import type { RuntimeImages } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
 import type { TemplateVerbs } from "../../verbs/templates.ts";
 import { createTemplateStore } from "../built-templates/template-store.ts";
@@ -42,10 +44,18 @@ export function createLocalTemplates(options: LocalTemplatesOptions): TemplateVe
     const shared = { sandboxes: options.sandboxes, templates: store, steps, stateDir, digestOfImage };
     yield* work({ ...shared, id, owner, request, context, signal: who.signal, counter: { snapshots: 0 } });
   };
+  const buildDebian = async function* (run: BuildRun): Building<void> {
+    const { debian, name = "debian" } = run.request;
+    const request = parseRequest(BuildImage, { ...debian, distribution: "debian", name }, "an image");
+    for await (const event of (await imagesOf(options.runtimes)).build(request))
+      if ("progress" in event) yield { output: `${event.progress}\n` };
+    const { files, config } = yield* baseFiles(run, name, 1);
+    yield* saveTemplate(run, { files, config, kind: "image", ignored: [] });
+  };
   return {
     async *build({ signal, owner, ...input }) {
       const request = parseRequest(BuildTemplate, input, "a template");
-      yield* building(request, { signal, owner }, buildTemplate);
+      yield* building(request, { signal, owner }, request.debian === undefined ? buildTemplate : buildDebian);
     },
     async *import({ signal, owner, ...input }): AsyncGenerator<BuildEvent> {
       const { name, image, runtime } = parseRequest(ImportTemplate, input, "a template");
@@ -70,6 +80,13 @@ export function createLocalTemplates(options: LocalTemplatesOptions): TemplateVe
   };
 }
 
+/** Returns the images of the runtime that stores them. */
+async function imagesOf(runtimes: RuntimeSet): Promise<RuntimeImages> {
+  const { images } = await runtimes.get(IMAGE_RUNTIME);
+  if (images === undefined) throw new Error(`the runtime ${IMAGE_RUNTIME} stores no images`);
+  return images;
+}
+
 interface Who {
   signal?: AbortSignal | undefined;
   owner?: string | undefined;
@@ -87,8 +104,6 @@ async function contextFolder(
 }
 
 function imageDigests(runtimes: RuntimeSet) {
-  return async (reference: string): Promise<string | null> => {
-    const { images } = await runtimes.get(IMAGE_RUNTIME);
-    return (await images?.list())?.find(({ name }) => name === reference)?.digest ?? null;
-  };
+  return async (reference: string): Promise<string | null> =>
+    (await (await imagesOf(runtimes)).list()).find(({ name }) => name === reference)?.digest ?? null;
 }

@@ -110,8 +110,9 @@ async function imageInContext(build: BuildRun, name: string, line: number): Prom
   const path = contextPath(place);
   const { context } = build;
   if (context.isFolder(path)) {
-    const index = path === "" ? null : await context.readText(`${path}/index.json`);
-    if (index === null) throw problemAt(line, `${JSON.stringify(excerpt(path))} is not an OCI layout`);
+    const [layout, index] =
+      path === "" ? [null, null] : [await context.readText(`${path}/oci-layout`), await context.readText(`${path}/index.json`)];
+    if (layout === null || index === null) throw problemAt(line, `${JSON.stringify(excerpt(path))} is not an OCI layout`);
     return { reference: `oci:${join(context.folder, path)}`, identity: ["layout", createHash("sha256").update(index).digest("hex")] };
   }
   const [source] = await context.find(path, { excludes: [] });

@@ -67,8 +67,8 @@ export interface StepStore {
   /** Publishes an archive that was written to a temporary path. */
   saveTmp(key: string, draft: string): Promise<void>;
   /**
-   * Registers a build, so that no other process removes its snapshots while it runs. Throws `busy` if too many builds of
-   * the owner run.
+   * Registers a build, so that no other process removes its snapshots while it runs. Throws `busy` if too many builds
+   * of the owner run.
    */
   begin(build: string, owner: string): Promise<AsyncDisposable>;
   list(): Promise<UsedStep[]>;
