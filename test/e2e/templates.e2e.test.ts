@@ -3,6 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
+import type { BuildEvent } from "../../src/contract/template/template-verbs.ts";
+import { createCaisson, runCommand } from "../../src/index.ts";
 import { tarOf } from "../../src/sandbox/tar/testing-tar.ts";
 import { writeDebianArchive } from "../support/debian-archive.ts";
 import { startRegistryServer } from "../support/network/registries/registry-server.ts";
@@ -221,6 +223,18 @@ test.skipIf(!existsSync("/usr/bin/mmdebstrap"))("a Debian system becomes a templ
     "busybox\ncat\nid\nls\nsh\n",
   );
   expect(await build(project({ Dockerfile: "FROM host" }), "--suite", "x")).toMatchObject({ code: 125 });
+});
+
+test("a program builds a template and starts a sandbox from it", async () => {
+  const folder = project({ Dockerfile: "FROM host\nENV A=1\nCOPY file /file", file: "content" });
+  await using library = createCaisson({ stateDir: join(caisson.base(), "library") });
+  const events: BuildEvent[] = [];
+  const template = await library.buildTemplate({ context: folder, name: "lib" }, { onEvent: (event) => events.push(event) });
+  expect(template.names).toEqual(["lib"]);
+  expect(events).toContainEqual({ step: { stage: "0", line: 3, text: "COPY file /file", state: "ended" } });
+  await using sandbox = await library.create({}, { template: "lib" });
+  expect((await runCommand(sandbox, { argv: ["sh", "-c", "cat /file; echo $A"] })).stdout).toBe("content1\n");
+  await expect(library.create({}, { template: "other" })).rejects.toMatchObject({ code: "not_found" });
 });
 
 describe("a devcontainer.json", () => {
