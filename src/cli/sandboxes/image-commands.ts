@@ -5,6 +5,7 @@ import { showBytes } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { checkOptions } from "../options/option-names.ts";
+import { debianFrom } from "../options/parse-debian.ts";
 import { printResult, removeNamed } from "../print-result.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
@@ -34,16 +35,6 @@ function parseBuild(args: ParsedArguments): BuildImage {
     ...debianFrom(args),
     ...(defined({ name: args.option("name") }) as Partial<BuildImage>),
   });
-}
-
-/** Returns what a Debian system consists of, from the options that images and templates share. */
-export function debianFrom(args: ParsedArguments): Omit<BuildImage, "distribution" | "name"> {
-  const packages = args
-    .options("include")
-    .flatMap((list) => list.split(","))
-    .map((name) => name.trim());
-  const [suite, variant, mirror] = ["suite", "variant", "mirror"].map((name) => args.option(name));
-  return { packages: packages.filter((name) => name !== ""), ...(defined({ suite, variant, mirror }) as Partial<BuildImage>) };
 }
 
 /** `caisson image ls` */

@@ -12,11 +12,11 @@ import { durationFrom, showBytes } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { checkOptions } from "../options/option-names.ts";
+import { debianFrom } from "../options/parse-debian.ts";
 import { hidingFrom } from "../options/parse-hiding.ts";
 import { pairs } from "../options/parse-pairs.ts";
 import { readFields } from "../options/read-fields.ts";
 import { debianOptions } from "../sandboxes/define-image-commands.ts";
-import { debianFrom } from "../sandboxes/image-commands.ts";
 import { line } from "../terminal/line.ts";
 
 const TIMEOUT_MS = 2 * 3_600_000;
