@@ -105,7 +105,7 @@ async function imageInContext(build: BuildRun, name: string, line: number): Prom
   if (place.startsWith("/"))
     throw problemAt(line, `${JSON.stringify(excerpt(name))} is a path of the machine, which a Dockerfile cannot use`, {
       code: "denied",
-      hint: "Give it a name on the command line: --image NAME=PATH, and write FROM NAME.",
+      hint: "Give it a name on the command line: --base NAME=PATH, and write FROM NAME.",
     });
   const path = contextPath(place);
   const { context } = build;
