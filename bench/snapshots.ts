@@ -13,7 +13,8 @@ const FILES = 20_000;
 const FILE_BYTES = 7_750;
 const BYTES_MAX = 8 * 1024 ** 3;
 /** Writes files in folders of 100, with content that differs. */
-const WRITE = "import os,sys\nfor n in range(int(sys.argv[1])):\n d=f'd{n//100}'\n os.makedirs(d,exist_ok=True)\n open(f'{d}/f{n}','wb').write((b'%9d'%n)*(int(sys.argv[2])//9))";
+const WRITE =
+  "import os,sys\nfor n in range(int(sys.argv[1])):\n d=f'd{n//100}'\n os.makedirs(d,exist_ok=True)\n open(f'{d}/f{n}','wb').write((b'%9d'%n)*(int(sys.argv[2])//9))";
 
 /** Measures points, forks and restores beside `cp -a` and `docker commit`. */
 export async function benchSnapshots(place: Place): Promise<Figures> {
@@ -30,9 +31,17 @@ export async function benchSnapshots(place: Place): Promise<Figures> {
   add("the first point, which stores everything", await timed(() => machine.take()));
   const idle = await timeEach({ n: 20, once: () => machine.take() });
   add("a point after a step that changed nothing", idle.p50, { n: idle.n, p95: idle.p95 });
-  const changedMs = await afterEach(20, (n) => machine.sh(`for i in 1 2 3; do echo ${n} > d$i/f${n}; done`), () => machine.take());
+  const changedMs = await afterEach(
+    20,
+    (n) => machine.sh(`for i in 1 2 3; do echo ${n} > d$i/f${n}; done`),
+    () => machine.take(),
+  );
   add("a point after a step that changed 3 files", changedMs.p50, { n: changedMs.n, p95: changedMs.p95 });
-  const forkMs = await afterEach(10, (n) => machine.sh(`echo ${n} > d9/f`), async () => await firstCommand(await machine.sandbox.fork()));
+  const forkMs = await afterEach(
+    10,
+    (n) => machine.sh(`echo ${n} > d9/f`),
+    async () => await firstCommand(await machine.sandbox.fork()),
+  );
   add("a fork of the live sandbox to its first command", forkMs.p50, { n: forkMs.n, p95: forkMs.p95 });
   const copyMs = await timeEach({ n: 3, once: (n) => runPeer(["cp", "-a", join(machine.layer, "upper"), join(place.dir, `copy-${n}`)]) });
   add("`cp -a` of its files", copyMs.p50, { n: copyMs.n });
@@ -47,7 +56,12 @@ export async function benchSnapshots(place: Place): Promise<Figures> {
   const sizes = await forksBySize(runtime, place.dir, folder);
   add("a fork of a machine with 1,000 files", sizes.small);
   add("a fork of a machine with 100,000 files", sizes.large);
-  const target = (name: string, measured: number, bound: Pick<Target, "atLeast" | "atMost">, unit: Target["unit"] = "×"): Target => ({ name, measured, unit, ...bound });
+  const target = (name: string, measured: number, bound: Pick<Target, "atLeast" | "atMost">, unit: Target["unit"] = "×"): Target => ({
+    name,
+    measured,
+    unit,
+    ...bound,
+  });
   return {
     rows,
     targets: [
@@ -181,7 +195,11 @@ async function forksBySize(runtime: Runtime, dir: string, folder: string): Promi
     const machine = await openMachine(runtime, dir, { name, folder });
     await machine.write(files, 200);
     await machine.take();
-    const { p50 } = await afterEach(7, (n) => machine.sh(`echo ${n} > d1/f`), async () => await firstCommand(await machine.sandbox.fork()));
+    const { p50 } = await afterEach(
+      7,
+      (n) => machine.sh(`echo ${n} > d1/f`),
+      async () => await firstCommand(await machine.sandbox.fork()),
+    );
     await machine.close();
     return p50;
   };

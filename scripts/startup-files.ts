@@ -56,4 +56,6 @@ export const startupFiles: readonly StartupFile[] = [
     exec: "no",
     modules: ["compose/local-parts.ts", "station/runs/new-run.ts", "log/sqlite/log.ts"],
   },
+  // An unchanged template is built again in a moment.
+  { name: "template-build", large: true, exec: "no", modules: ["cli/templates/build-command.ts", "station/templates/local-templates.ts"] },
 ];

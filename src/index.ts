@@ -5,6 +5,7 @@ import { type Environment, readEnvironment } from "./compose/environment.ts";
 import { composeRuntimes } from "./compose/runtimes.ts";
 import { openStateFolder } from "./compose/state-folder.ts";
 import type { AgentDefinition } from "./contract/agent/agent.ts";
+import { CaissonError } from "./contract/error/error.ts";
 import type { SandboxId } from "./contract/ids.ts";
 import type { Usage } from "./contract/model/usage.ts";
 import type { FinishReason } from "./contract/outcome.ts";
@@ -14,6 +15,10 @@ import type { ReplayEvent, ReplayResult, ReplayRunInput } from "./contract/run/r
 import type { SandboxConfig, SandboxConfigInput, SandboxInfo } from "./contract/sandbox/sandbox.ts";
 import type { SandboxEvent } from "./contract/sandbox/sandbox-event.ts";
 import type { FolderMount } from "./contract/sandbox/sandbox-fields.ts";
+import type { CreateSandbox } from "./contract/sandbox/sandbox-verbs.ts";
+import type { TemplateView } from "./contract/template/template.ts";
+import type { BuildEvent, BuildTemplate } from "./contract/template/template-verbs.ts";
+import { LOCAL_OWNER } from "./contract/token/owner.ts";
 import { defined } from "./lib/defined.ts";
 import { ignore } from "./lib/failures.ts";
 import type { NetworkSettings } from "./network/network-host.ts";
@@ -66,6 +71,8 @@ export type {
 } from "./contract/sandbox/sandbox.ts";
 export type { SandboxEvent } from "./contract/sandbox/sandbox-event.ts";
 export type { FolderMount } from "./contract/sandbox/sandbox-fields.ts";
+export type { TemplateView } from "./contract/template/template.ts";
+export type { BuildEvent, BuildTemplate } from "./contract/template/template-verbs.ts";
 export { createDockerRuntime } from "./runtimes/docker/runtime.ts";
 export { createFakeRuntime } from "./runtimes/fake/runtime.ts";
 export { createHostRuntime } from "./runtimes/host/runtime.ts";
@@ -117,13 +124,20 @@ export interface CreateOptions extends CaissonOptions {
    * the host.
    */
   runtime?: string | Runtime;
+  /** The template to start from, by name or id. Its runtime is used, and its variables unless the config sets them. */
+  template?: string;
   signal?: AbortSignal;
 }
 
 /** The sandboxes of one state folder, across all runtimes of this machine. */
 export interface Caisson extends AsyncDisposable {
   runtime(name?: string): Promise<Runtime>;
-  create(config?: SandboxConfigInput, options?: { runtime?: string | Runtime; signal?: AbortSignal }): Promise<OwnedSandbox>;
+  create(config?: SandboxConfigInput, options?: Pick<CreateOptions, "runtime" | "template" | "signal">): Promise<OwnedSandbox>;
+  /**
+   * Builds a template from a Dockerfile or devcontainer.json. Throws `invalid` (also if a command fails), `not_found`,
+   * `unsupported`, `unsafe`, `too_large`, `no_space`.
+   */
+  buildTemplate(request: BuildTemplate, options?: { signal?: AbortSignal; onEvent?: (event: BuildEvent) => void }): Promise<TemplateView>;
   /** Reattaches to an existing sandbox, whichever process created it. Throws `not_found`, `lost`. */
   open(id: SandboxId): Promise<OwnedSandbox>;
   list(): Promise<SandboxInfo[]>;
@@ -139,8 +153,8 @@ export interface Caisson extends AsyncDisposable {
  * no runtime here can isolate.
  */
 export async function createSandbox(config: SandboxConfigInput = {}, options: CreateOptions = {}): Promise<OwnedSandbox> {
-  const { runtime, signal, ...where } = options;
-  return caissonFor(where).create(config, { ...(runtime !== undefined && { runtime }), ...(signal && { signal }) });
+  const { runtime, template, signal, ...where } = options;
+  return caissonFor(where).create(config, defined({ runtime, template, signal }));
 }
 
 export function createCaisson(options: CaissonOptions & { pool?: PoolSize } = {}): Caisson {
@@ -177,6 +191,12 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
     const wanted = network.mode !== "none" || Object.keys(secrets).length > 0 || gateway !== undefined;
     return wanted ? withNetwork(runtime) : runtime;
   };
+  const startFrom = async (template: string, spec: SandboxConfig, runtime: string | Runtime | undefined) => {
+    if (typeof runtime === "object")
+      throw new CaissonError("invalid", "a template has its own runtime, so the program cannot bring another");
+    const { withBuiltTemplate } = await import("./station/built-templates/template-start.ts");
+    return await withBuiltTemplate({ spec, template, ...defined({ runtime }) }, { stateDir, owner: LOCAL_OWNER });
+  };
   const runtimeOf = async (name = "auto") => {
     openStateFolder(stateDir);
     return resolver.resolve(name);
@@ -184,12 +204,31 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
   return {
     withNetwork,
     runtime: runtimeOf,
-    async create(config = {}, { runtime, signal } = {}) {
-      const parsed = withAbsolutePaths(parseSandboxConfig(config));
+    async create(config = {}, options = {}) {
+      const { template, signal } = options;
+      const plain = withAbsolutePaths(parseSandboxConfig(config));
+      const start = template === undefined ? null : await startFrom(template, plain, options.runtime);
+      const parsed = start?.spec ?? plain;
+      const runtime = start?.runtime ?? options.runtime;
       const chosen = typeof runtime === "object" ? await givenRuntime(runtime, parsed) : await runtimeOf(runtime);
       const sandbox = await chosen.create(parsed, signal && { signal });
       sweepOnce(chosen);
       return sandbox;
+    },
+    async buildTemplate(request, { signal, onEvent } = {}) {
+      const { createLocalTemplates } = await import("./station/templates/local-templates.ts");
+      openStateFolder(stateDir);
+      const create = async ({ runtime, spec }: CreateSandbox) =>
+        (await runtimeOf(runtime)).create(parseSandboxConfig(spec), signal && { signal });
+      const treeOfUpload = async () => {
+        throw new CaissonError("unsupported", "a program has no uploads");
+      };
+      const templates = createLocalTemplates({ stateDir, runtimes, sandboxes: { create }, treeOfUpload });
+      for await (const event of templates.build({ ...request, ...(signal && { signal }) })) {
+        onEvent?.(event);
+        if ("template" in event) return event.template;
+      }
+      throw new Error("the build ended without a template");
     },
     async open(id) {
       const { runtime } = await store.read(id);

@@ -56,7 +56,17 @@ export async function driveRun(options: LoopOptions): Promise<void> {
     const decision = duringTurn(turn, () => decide(journal.state, { contextTokens: model.contextTokens }));
     using effect = interruptible({ journal, clock });
     try {
-      const context = { ...options, clock, tools, schemas, steps, onWriting: steps.noteTool, signal: effect.signal, releaseSignal: options.signal, heard: heardCount };
+      const context = {
+        ...options,
+        clock,
+        tools,
+        schemas,
+        steps,
+        onWriting: steps.noteTool,
+        signal: effect.signal,
+        releaseSignal: options.signal,
+        heard: heardCount,
+      };
       const performing = duringTurn(turn, () => perform(decision, context));
       await unlessReleased(unlessStuck(performing, effect.signal, options), options.signal, journal.state.run);
     } catch (error) {

@@ -12,6 +12,7 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   machine: "The station's machine: checks, statistics, cleanup, backups.",
   agents: "Agents that runs can use.",
   images: "Sandbox images.",
+  templates: "Templates that sandboxes start from.",
   sandboxes: "Sandboxes and the commands in them.",
   processes: "Sandbox processes that outlive a request.",
   files: "Sandbox files.",

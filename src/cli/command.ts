@@ -28,7 +28,7 @@ export interface ArgumentDefinition {
 }
 
 /** The kinds that completion can list. This program lists things with ids and names, and the shell lists files. */
-export type Completed = "sandbox" | "run" | "session" | "snapshot" | "file";
+export type Completed = "sandbox" | "run" | "session" | "snapshot" | "template" | "file";
 
 export interface CommandDefinition {
   /** `["sandbox", "ls"]` for `caisson sandbox ls`. */

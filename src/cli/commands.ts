@@ -23,6 +23,7 @@ import { webhookCommands } from "./server/define-webhook-commands.ts";
 import { undoCommand } from "./sessions/define-undo-command.ts";
 import { shipCommands } from "./ships/define-ship-commands.ts";
 import { specCommands } from "./specs/define-spec-commands.ts";
+import { templateCommands } from "./templates/define-template-commands.ts";
 import { workflowCommands } from "./workflows/define-workflow-commands.ts";
 
 /** Every command, in the order of help. */
@@ -35,6 +36,7 @@ export const commands: readonly CommandDefinition[] = [
   undoCommand,
   ...specCommands,
   ...sandboxCommands,
+  ...templateCommands,
   ...mergeCommands,
   ...bestCommands,
   ...netCommands,

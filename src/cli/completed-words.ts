@@ -27,6 +27,7 @@ const wordsOf: Record<Kind, (station: Station) => Promise<string[]>> = {
   },
   run: async ({ runs }) => (await runs.list({ limit: RUNS_MAX })).runs.flatMap(({ run, name }) => withName(run, name)),
   session: async ({ sessions }) => (await sessions.list()).sessions.map(({ id }) => id),
+  template: async ({ templates }) => (await templates.list()).flatMap(({ id, names }) => [...names, id]),
   snapshot: async ({ sandboxes }) =>
     (await sandboxes.snapshots()).snapshots.flatMap(({ id, name }) => withName(id, isWord(name) ? name : null)),
 };

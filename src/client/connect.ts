@@ -64,6 +64,7 @@ export function connect(options: ConnectOptions): Client {
     secrets: derivedCalls(to, "secrets"),
     machine: derivedCalls(to, "machine"),
     images: derivedCalls(to, "images"),
+    templates: derivedCalls(to, "templates"),
     agents: derivedCalls(to, "agents"),
     webhooks: {
       ...derivedCalls(to, "webhooks"),
@@ -103,6 +104,7 @@ export interface Client {
   readonly secrets: DerivedCalls<"secrets">;
   readonly machine: DerivedCalls<"machine">;
   readonly images: DerivedCalls<"images">;
+  readonly templates: DerivedCalls<"templates">;
   readonly agents: DerivedCalls<"agents">;
   readonly webhooks: DerivedCalls<"webhooks"> & {
     create(request: BodyInput<"webhooks.create">, options?: Signal): Promise<Json<"webhooks.create">>;

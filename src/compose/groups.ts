@@ -2,6 +2,7 @@ import { once } from "../lib/once.ts";
 import type { LocalAudit } from "../station/audit/local-audit.ts";
 import type { createInbox } from "../station/inbox/create-inbox.ts";
 import type { LocalStation } from "../station/local-station.ts";
+import type { LocalSandboxes } from "../station/sandboxes/local-sandboxes.ts";
 import type { LocalTokens } from "../station/tokens/local-tokens.ts";
 import type { LocalWebhooks } from "../station/webhooks/local-webhooks.ts";
 import type { AgentVerbs } from "../verbs/agents.ts";
@@ -11,6 +12,7 @@ import type { ImageVerbs } from "../verbs/images.ts";
 import type { InboxVerbs } from "../verbs/inbox.ts";
 import type { InsideVerbs } from "../verbs/inside.ts";
 import type { SecretVerbs } from "../verbs/secrets.ts";
+import type { TemplateVerbs } from "../verbs/templates.ts";
 import { lazyGroup } from "./lazy-verbs.ts";
 import type { StationParts } from "./station.ts";
 
@@ -78,6 +80,14 @@ export function composeImages({ runtimes }: StationParts): ImageVerbs {
   return lazyGroup<ImageVerbs>("images", async () => {
     const { createLocalImages } = await import("../station/images/local-images.ts");
     return createLocalImages({ runtimes });
+  });
+}
+
+export function composeTemplates(parts: StationParts, local: OpenLocal, sandboxes: LocalSandboxes): TemplateVerbs {
+  return lazyGroup<TemplateVerbs>("templates", async () => {
+    const { createLocalTemplates } = await import("../station/templates/local-templates.ts");
+    const treeOfUpload = async (upload: string, by: { owner: string }) => (await local()).uploads.treeOf(upload, by);
+    return createLocalTemplates({ ...parts, sandboxes, treeOfUpload });
   });
 }
 

@@ -22,6 +22,7 @@ import {
   composeInbox,
   composeInside,
   composeSecrets,
+  composeTemplates,
   composeTokens,
   composeWebhooks,
   startGuardianOf,
@@ -117,6 +118,7 @@ export function composeStation(parts: StationParts): LocalVerbs {
     workflows: jobs.workflows,
     sandboxes,
     images: composeImages(parts),
+    templates: composeTemplates(parts, local, sandboxes),
     networks,
     machine,
     runs,
@@ -176,8 +178,12 @@ function composeMachine(
       ...parts,
       station,
       async unusedFiles(templates) {
-        const [{ unusedFiles }, { core, uploads }] = await Promise.all([import("./unused-files.ts"), local()]);
-        return unusedFiles({ core, uploads, templates });
+        const [{ unusedFiles }, { openSteps }, { core, uploads }] = await Promise.all([
+          import("./unused-files.ts"),
+          import("../station/templates/open-steps.ts"),
+          local(),
+        ]);
+        return unusedFiles({ core, uploads, templates, steps: openSteps(parts) });
       },
       async snapshotUsage(request) {
         const [{ snapshotUsage }, { core }] = await Promise.all([import("../station/machine/snapshot-usage.ts"), local()]);

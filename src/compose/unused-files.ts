@@ -10,6 +10,7 @@ import type { FileStores, PrunedStore } from "../station/machine/prune.ts";
 import { createShipStore } from "../station/machine/ship-store.ts";
 import { sizeOf } from "../station/machine/size-of.ts";
 import type { StationCore } from "../station/station-core.ts";
+import type { StepStore } from "../station/templates/steps/step-store.ts";
 import type { UploadVerbs } from "../verbs/uploads.ts";
 import { removeMirror, unusedMirrors } from "../workspace/git/unused-mirrors.ts";
 
@@ -18,13 +19,16 @@ interface UnusedFilesOptions {
   uploads: Pick<UploadVerbs, "list" | "remove">;
   /** The runtime that stores templates. */
   templates: Runtime | null;
+  /** The steps of template builds. */
+  steps: StepStore;
 }
 
 /** Returns the stores of files that can be downloaded or created again, and of files left behind by removed things. */
-export function unusedFiles({ core, uploads, templates }: UnusedFilesOptions): FileStores {
+export function unusedFiles({ core, uploads, templates, steps }: UnusedFilesOptions): FileStores {
   const sizeBelow = async (...path: string[]) => (await sizeOf(join(core.stateDir, ...path))).bytes;
   return {
     ...templateStores(templates, sizeBelow),
+    builds: buildStore(steps),
     points: createPointStore(core),
     packages: createPackageStore(core),
     ships: createShipStore(core),
@@ -59,6 +63,21 @@ export function unusedFiles({ core, uploads, templates }: UnusedFilesOptions): F
       },
       remove: (id) => removeIfStale(nameOf(id), core),
     },
+  };
+}
+
+/** The build cache. The newest steps come first, because they are built on earlier ones. */
+function buildStore(steps: StepStore): PrunedStore {
+  return {
+    async find(isOld) {
+      await steps.sweep();
+      const unused = (await steps.unused()).filter(({ lastUsedMs }) => isOld(new Date(lastUsedMs).toISOString()));
+      return unused.toReversed().map(({ key, text, bytes }) => ({
+        ...{ kind: "build" as const, id: `builds/${key}`, name: text.slice(0, 100), bytes },
+        why: "no template uses this step; a build can run it again",
+      }));
+    },
+    remove: (id) => steps.remove(nameOf(id)),
   };
 }
 

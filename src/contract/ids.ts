@@ -20,6 +20,12 @@ export const SessionId = z
   );
 export type SessionId = z.infer<typeof SessionId>;
 
+export const TemplateId = z.string().regex(/^tpl_[a-z2-7]{12}$/, "a template id looks like tpl_k3v7q2m5x4ab");
+export type TemplateId = z.infer<typeof TemplateId>;
+
+/** A template's id, a prefix of it, or one of its names. */
+export const TemplateWord = z.string().min(1).max(200);
+
 /**
  * A name that a user chose for a sandbox, run, session or snapshot; it works wherever an id does. A name must not begin
  * like an id, so the two are never confused.

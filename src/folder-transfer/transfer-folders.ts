@@ -9,6 +9,7 @@ import { defined } from "../lib/defined.ts";
 import type { RunVerbs } from "../verbs/runs.ts";
 import type { SandboxVerbs } from "../verbs/sandboxes.ts";
 import type { Station } from "../verbs/station.ts";
+import type { TemplateVerbs } from "../verbs/templates.ts";
 import { realFolder } from "./caller-machine.ts";
 import { type SendFolder, type SentFolder, sendFolder } from "./send-folder.ts";
 import { type ClientSideSessionOptions, wrapSessions } from "./transfer-sessions.ts";
@@ -27,7 +28,30 @@ export function withClientSideFolders<Remote extends Station>(station: Remote, o
     ...station,
     runs: wrapRuns(station.runs, sending),
     sandboxes: wrapSandboxes(station.sandboxes, sending),
+    templates: wrapTemplates(station.templates, sending),
     sessions: wrapSessions(station, options),
+  };
+}
+
+/** Sends the folder that a build reads. Files that look like credentials stay here, as in every folder that is sent. */
+function wrapTemplates(templates: TemplateVerbs, options: SendFolder): TemplateVerbs {
+  return {
+    ...templates,
+    async *build({ context, ...request }) {
+      if (context === undefined) {
+        yield* templates.build(request);
+        return;
+      }
+      const { hide = [], show = [] } = request.hiding ?? {};
+      const sent = await sendFolder(context, {
+        ...options,
+        ...defined({ signal: request.signal }),
+        hiding: { hide, show },
+        isNamed: true,
+        option: "template",
+      });
+      yield* templates.build({ ...request, uploaded: sent });
+    },
   };
 }
 

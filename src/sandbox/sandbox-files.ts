@@ -68,9 +68,9 @@ export function fileCalls({ files, check, inside, fromGuest }: FileCallsOptions)
     },
     async tarIn(folder, archive, options = {}) {
       check(options);
-      const { bytesMax, entriesMax, stripComponents, user, signal } = options;
+      const { bytesMax, entriesMax, stripComponents, keepOwner, user, signal } = options;
       for (const value of [bytesMax, entriesMax, stripComponents]) if (value !== undefined) checkWhole("a bound", value);
-      return files.tarIn(inside(folder), archive, { bytesMax, entriesMax, stripComponents, user, signal });
+      return files.tarIn(inside(folder), archive, { bytesMax, entriesMax, stripComponents, keepOwner, user, signal });
     },
     async tarOut(path, options = {}) {
       check(options);

@@ -179,13 +179,13 @@ export interface Sandbox {
   ): Promise<{ bytes: number }>;
   watch(path: string, options?: FileCall & { recursive?: boolean }): Promise<Watch>;
   /**
-   * Unpacks an archive inside. Throws `unsafe` for an archive that tries to escape, `too_large`; entries that were
-   * already unpacked remain.
+   * Unpacks an archive inside. `keepOwner`, for root only, gives entries the owners that the archive names. Throws
+   * `unsafe` for an archive that tries to escape, `too_large`; entries that were already unpacked remain.
    */
   tarIn(
     folder: string,
     archive: Bytes,
-    options?: FileCall & { bytesMax?: number; entriesMax?: number; stripComponents?: number },
+    options?: FileCall & { bytesMax?: number; entriesMax?: number; stripComponents?: number; keepOwner?: boolean },
   ): Promise<{ entries: number; bytes: number }>;
   /** Packs a file or folder into a pax archive. The iteration throws if packing fails midway. */
   tarOut(path: string, options?: FileCall & { exclude?: readonly string[]; bytesMax?: number }): Promise<AsyncIterable<Uint8Array>>;

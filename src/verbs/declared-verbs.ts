@@ -15,6 +15,7 @@ import { secrets } from "./secrets.ts";
 import { sessions } from "./sessions.ts";
 import { ships } from "./ships.ts";
 import { specs } from "./specs.ts";
+import { templates } from "./templates.ts";
 import { tokens } from "./tokens.ts";
 import { uploads } from "./uploads.ts";
 import { webhooks } from "./webhooks.ts";
@@ -27,6 +28,7 @@ export const declaredVerbs = {
   agents,
   sandboxes,
   images,
+  templates,
   networks,
   machine,
   tokens,

@@ -1,5 +1,6 @@
 import type { copyIn, copyOut } from "../sandbox/copy.ts";
 import type { runCommand } from "../sandbox/run-command.ts";
+import type { unpackLayout } from "../sandbox/tar/unpack-layout.ts";
 
 export type { Copied } from "../sandbox/copy.ts";
 
@@ -10,4 +11,5 @@ export interface SandboxTools {
   runCommand: typeof runCommand;
   copyIn: typeof copyIn;
   copyOut: typeof copyOut;
+  unpackLayout: typeof unpackLayout;
 }

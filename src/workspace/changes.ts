@@ -113,7 +113,12 @@ interface Compared {
   madeAtMs: (path: string) => number;
 }
 
-async function compare(options: { sandbox: Sandbox; lower: FolderTree; layers: readonly string[] | null; sinceMs: number }): Promise<Compared> {
+async function compare(options: {
+  sandbox: Sandbox;
+  lower: FolderTree;
+  layers: readonly string[] | null;
+  sinceMs: number;
+}): Promise<Compared> {
   const everything = async () => ({ ...(await compareAll(options)), madeAtMs: () => options.sinceMs });
   if (options.layers === null) return await everything();
   try {

@@ -20,7 +20,15 @@ import { withoutSecret } from "./git/address.ts";
 import { createSessionLocks, type SessionLocks } from "./session-locks.ts";
 
 /** The initial facts of a session that has had no sandbox yet. */
-const nothingYet = { uploads: [] as string[], commit: null, preparedAt: null, runtime: null, snapshot: null, forked: null, restoredAt: null };
+const nothingYet = {
+  uploads: [] as string[],
+  commit: null,
+  preparedAt: null,
+  runtime: null,
+  snapshot: null,
+  forked: null,
+  restoredAt: null,
+};
 
 const SESSIONS_MAX = 10_000;
 const HISTORY_MAX = 10_000;
@@ -45,7 +53,10 @@ export interface SessionStore extends SessionLocks {
   update(
     id: string,
     facts: Partial<
-      Pick<Session, "lastUsedAt" | "cleanup" | "source" | "commit" | "preparedAt" | "runtime" | "snapshot" | "uploads" | "forked" | "restoredAt">
+      Pick<
+        Session,
+        "lastUsedAt" | "cleanup" | "source" | "commit" | "preparedAt" | "runtime" | "snapshot" | "uploads" | "forked" | "restoredAt"
+      >
     >,
   ): Promise<Session>;
   /**

@@ -210,7 +210,16 @@ describe("kill -9 anywhere", () => {
     expect(outcomes.filter((outcome) => outcome.problems.length > 0)).toEqual([]);
     expect(outcomes.length).toBe(wanted.length);
     // Without these points in the reference run, the matrix would prove nothing.
-    for (const name of ["run.created", "tool.started", "tool.ended", "context.compacted", "model.failed", "loop.noticed", "tool.streamed", "step.ended"])
+    for (const name of [
+      "run.created",
+      "tool.started",
+      "tool.ended",
+      "context.compacted",
+      "model.failed",
+      "loop.noticed",
+      "tool.streamed",
+      "step.ended",
+    ])
       expect(wanted).toContain(`${name}:after#1`);
   });
 

@@ -20,6 +20,7 @@ export const lazyExceptions: Readonly<Record<string, string>> = {
   "src/runtimes/oci/runtime.ts": "`exec` without a probe, an image or a restart",
   "src/station/machine/local-machine.ts": "suites and backups, which are larger than the group",
   "src/station/runs/set-up.ts": "MCP, a package that only agents with servers need",
+  "src/station/templates/steps/base-files.ts": "a build whose images are known",
   "src/station/sandboxes/guard-folders.ts": "a state folder without an apply",
   "src/station/sandboxes/local-sandboxes.ts": "`exec` in a new sandbox, and without a folder",
 };

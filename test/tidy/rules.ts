@@ -138,6 +138,7 @@ const rawWriters = [
   "src/cli/terminal/print-diff.ts",
   "src/cli/sandboxes/cp.ts",
   "src/cli/server/artifact-commands.ts",
+  "src/cli/templates/export-command.ts",
   // Writes messages for a program, never for a terminal.
   "src/cli/mcp/mcp.ts",
 ];

@@ -58,7 +58,8 @@ sandbox: { network: none, env: { B: "2" }, read_only_paths: [/opt], memory: 1g }
     const withImage = { sandbox: { image: "debian:12" } };
     const imageOf = (frontmatter: string) => settingsOf(file(frontmatter), withImage).sandbox.image;
     expect(imageOf("description: d")).toBe("debian:12");
-    expect(imageOf("sandbox: { template: other:1 }")).toBe("other:1");
+    expect(imageOf("sandbox: { template: example.com/other:1 }")).toBe("example.com/other:1");
+    expect(settingsOf(file("sandbox: { template: other:1 }"), withImage).sandbox.template).toBe("other:1");
     expect(imageOf("sandbox: { template: host }")).toBeUndefined();
   });
 

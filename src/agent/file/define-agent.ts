@@ -9,6 +9,7 @@ import { checkValue, tellProblems } from "../../contract/error/plain-problems.ts
 import type { NetworkPolicy } from "../../contract/network/network.ts";
 import { parsePolicy, parseSecret } from "../../contract/network/network-text.ts";
 import { type FieldText, fieldOptions, limitFieldOptions, type ReadAs } from "../../contract/sandbox/sandbox-field-options.ts";
+import { TemplateName } from "../../contract/template/template.ts";
 import { bytesFrom, durationFrom } from "../../lib/quantity.ts";
 import { permissionFloor, permissionRules } from "../permissions.ts";
 import { type SaidOfAgent, withDefaults } from "./agent-defaults.ts";
@@ -151,9 +152,12 @@ function defaultsFor({ template, image }: SandboxBlock, defaults: AgentDefaults)
 
 function sandboxSettings(file: AgentFile, sandbox: SandboxBlock) {
   const { network, secrets, gateway, env } = sandbox;
-  const image = sandbox.image ?? (sandbox.template === "host" ? undefined : sandbox.template);
+  const { template } = sandbox;
+  // A word that cannot be a template's name or id is an image.
+  const isName = template !== undefined && TemplateName.safeParse(template).success;
+  const image = sandbox.image ?? (template === "host" || isName ? undefined : template);
   return {
-    ...plainFields(sandbox, fieldOptions),
+    ...plainFields({ ...sandbox, template: isName && sandbox.image === undefined ? template : undefined }, fieldOptions),
     ...optional({ image, env }),
     ...(network !== undefined && { network: saidBy(file, "sandbox.network", () => policyOf(network)) }),
     ...(secrets !== undefined &&

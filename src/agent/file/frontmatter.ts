@@ -53,7 +53,7 @@ const Sandbox = z.strictObject({
   ...plainKeys(fieldOptions),
   ...plainKeys(limitFieldOptions),
   image: z.string().optional(),
-  template: z.string().optional().describe("host, or an image"),
+  template: z.string().optional().describe("host, a template, or an image"),
   network: z
     .union([
       z.string(),

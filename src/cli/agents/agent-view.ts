@@ -20,6 +20,7 @@ export function agentLines(agent: AgentDefinition): Line[] {
     ],
     ["runtime", sandbox.runtime ?? ""],
     ["image", sandbox.image ?? ""],
+    ["template", sandbox.template ?? ""],
     ["limits", limitsText(sandbox.limits)],
     ["network", showPolicy(sandbox.network)],
     ["secrets", [...new Set([...Object.keys(sandbox.secrets), ...sandbox.secretNames])].join(", ")],

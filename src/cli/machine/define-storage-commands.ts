@@ -30,7 +30,7 @@ export const storageCommands = defineCommands([
     details: [
       "Removes kept sandboxes without processes, sessions without unapplied changes, runs whose session was removed,",
       "and unnamed snapshots; and what is left over or can be fetched again: unpacked images, copies of the system,",
-      "repositories, packages, expired uploads, artifacts of removed runs, and old logs. Without them, `undo` cannot go",
+      "build steps of templates, repositories, packages, expired uploads, artifacts of removed runs, and old logs. Without them, `undo` cannot go",
       "back, so points of sessions go only if you name the kind. It lists everything first, and asks you.",
     ].join("\n"),
     options: [

@@ -3,7 +3,7 @@ import { CaissonError } from "../../contract/error/error.ts";
 import type { CliContext } from "../context.ts";
 
 /** Parses `K=V`. For variables, `K` alone takes the value from the user's environment. Throws `invalid`. */
-export function pairs(context: CliContext, texts: readonly string[], option: "env" | "label"): Record<string, string> {
+export function pairs(context: CliContext, texts: readonly string[], option: "env" | "label" | "build-arg"): Record<string, string> {
   const result: Record<string, string> = {};
   for (const text of texts) {
     const equals = text.indexOf("=");

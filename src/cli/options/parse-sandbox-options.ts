@@ -41,7 +41,7 @@ export function parseSandboxOptions(
     spec: sandboxConfig,
     secretNames,
     guard: guardFrom(context, args),
-    ...defined({ runtime: runtimeFrom(args), snapshot: args.option("snapshot") }),
+    ...defined({ runtime: runtimeFrom(args), snapshot: args.option("snapshot"), template: args.option("template") }),
   };
 }
 
@@ -61,7 +61,7 @@ export function sandboxSettingsFrom(context: CliContext, args: ParsedArguments) 
 export function startSettingsFrom(context: CliContext, args: ParsedArguments) {
   const image = args.option("image");
   return {
-    ...readFields<{ ociRuntime: string; snapshot: string }>(args, startFieldOptions),
+    ...readFields<{ ociRuntime: string; snapshot: string; template: string }>(args, startFieldOptions),
     mountGuard: { ...hidingFrom(context, args), allowHooks: args.flag("allow-hooks") },
     ...defined({ runtime: runtimeFrom(args), image: image === undefined ? undefined : imageFrom(image, context.cwd) }),
   };
@@ -93,9 +93,11 @@ function withTimeout(limits: LimitsRequest, timeoutMs: number | undefined): Limi
 function templateFrom(context: CliContext, args: ParsedArguments): Template {
   const snapshot = args.option("snapshot");
   const image = args.option("image");
-  if (snapshot !== undefined && image !== undefined) throw new CaissonError("invalid", "--image and --snapshot are mutually exclusive");
+  const template = args.option("template");
+  if ([image, snapshot, template].filter((each) => each !== undefined).length > 1)
+    throw new CaissonError("invalid", "--image, --snapshot and --template are mutually exclusive");
   // The station resolves the name.
-  if (snapshot !== undefined) return { kind: "host" };
+  if (snapshot !== undefined || template !== undefined) return { kind: "host" };
   const reference = image ?? context.config.image;
   if (reference === undefined || reference === "host") return { kind: "host" };
   return { kind: "image", reference: imageFrom(reference, context.cwd) };

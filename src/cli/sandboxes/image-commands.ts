@@ -5,6 +5,7 @@ import { showBytes } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { checkOptions } from "../options/option-names.ts";
+import { debianFrom } from "../options/parse-debian.ts";
 import { printResult, removeNamed } from "../print-result.ts";
 import { line } from "../terminal/line.ts";
 import { table } from "../terminal/table.ts";
@@ -29,19 +30,10 @@ function parseBuild(args: ParsedArguments): BuildImage {
     throw new CaissonError("invalid", `cannot build images of ${JSON.stringify(distribution)}`, {
       hint: "Build `debian`, or use an image from a registry or an archive: `--image REF`.",
     });
-  const packages = args
-    .options("include")
-    .flatMap((list) => list.split(","))
-    .map((name) => name.trim());
   return checkOptions(BuildImage, {
     distribution,
-    packages: packages.filter((name) => name !== ""),
-    ...(defined({
-      name: args.option("name"),
-      suite: args.option("suite"),
-      variant: args.option("variant"),
-      mirror: args.option("mirror"),
-    }) as Partial<BuildImage>),
+    ...debianFrom(args),
+    ...(defined({ name: args.option("name") }) as Partial<BuildImage>),
   });
 }
 

@@ -42,6 +42,7 @@ export function createRemoteStation(client: Client, { openPorts }: { openPorts: 
     ships: derivedVerbs("ships", client.ships),
     agents: derivedVerbs("agents", client.agents),
     images: derivedVerbs("images", client.images),
+    templates: derivedVerbs("templates", client.templates),
     tokens: derivedVerbs("tokens", client.tokens),
     guardian: derivedVerbs("guardian", client.guardian),
     health: derivedVerbs("health", client.health),

@@ -24,6 +24,7 @@ import { gitPlace, parseGitAddress } from "../session/git-address.ts";
 import type { WorkspaceSource } from "../session/session.ts";
 import type { StartShip } from "../ship/ship-verbs.ts";
 import type { CreateSpec, ExecuteSpec, SpecRuns } from "../spec/spec-verbs.ts";
+import type { BuildTemplate, ImportTemplate } from "../template/template-verbs.ts";
 import type { CreateWebhook } from "../webhook/webhook-verbs.ts";
 import type { StartWorkflow } from "../workflow/workflow-verbs.ts";
 
@@ -73,6 +74,7 @@ const sandbox: ReachOfFields<KeptSandbox> = {
   runtime: reachOfRuntime,
   spec: (value) => collectReach(config, value),
   snapshot: staysInside,
+  template: staysInside,
   // Names are resolved among the secrets that the owner may use.
   secretNames: staysInside,
   guard: () => [folderReach],
@@ -238,6 +240,30 @@ const preview: ReachOfFields<OpenPreview> = {
   listenPort: () => ["a specific port of the machine"],
 };
 
+const builtTemplate: ReachOfFields<z.output<typeof BuildTemplate>> = {
+  name: staysInside,
+  context: () => [folderReach],
+  // The owner is checked when the upload is resolved.
+  uploaded: staysInside,
+  file: staysInside,
+  dockerfile: staysInside,
+  debian: () => ["an image of the station's machine"],
+  target: staysInside,
+  args: staysInside,
+  images: (images) => [...new Set(Object.values(images).flatMap(reachOfImage))],
+  network: reachOfPolicy,
+  hiding: staysInside,
+  limits: staysInside,
+  noCache: staysInside,
+  runtime: reachOfRuntime,
+};
+
+const importedTemplate: ReachOfFields<z.output<typeof ImportTemplate>> = {
+  name: staysInside,
+  image: reachOfImage,
+  runtime: reachOfRuntime,
+};
+
 type KeptSandbox = Omit<CreateSandbox, "spec"> & { spec: Omit<CreateSandbox["spec"], "keep"> };
 
 export const reachOfSandbox = (request: KeptSandbox): string[] => collectReach(sandbox, request);
@@ -256,6 +282,9 @@ export const reachOfMerge = (request: z.output<typeof StartMerge>): string[] => 
 
 export const reachOfShip = (request: z.output<typeof StartShip>): string[] => collectReach(ship, request);
 export const reachOfWebhook = (request: z.output<typeof CreateWebhook>): string[] => collectReach(webhook, request);
+
+export const reachOfBuild = (request: z.output<typeof BuildTemplate>): string[] => collectReach(builtTemplate, request);
+export const reachOfImport = (request: z.output<typeof ImportTemplate>): string[] => collectReach(importedTemplate, request);
 
 export const reachOfNetworkChange = ({ policy }: { policy: NetworkPolicy }): readonly string[] => reachOfPolicy(policy);
 export const reachOfPreview = (request: OpenPreview): string[] => collectReach(preview, request);

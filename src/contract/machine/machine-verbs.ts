@@ -224,7 +224,7 @@ export type NamedThing = z.infer<typeof NamedThing>;
 export const PrunedThing = z.object({
   kind: z.enum([
     ...NamedThing.shape.kind.options,
-    ...["image", "template", "skeleton", "mirror", "upload", "artifacts", "points", "packages", "ship", "log"],
+    ...["image", "template", "skeleton", "mirror", "upload", "artifacts", "points", "build", "packages", "ship", "log"],
   ] as const),
   /** Of files without an id: their place in the state folder. */
   id: z.string(),

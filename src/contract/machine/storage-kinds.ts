@@ -20,10 +20,11 @@ const facts = <Thing extends string>(thing: Thing, text: string, { isCounted = t
 export const storageKinds = {
   sandboxes: facts("sandbox", "sandboxes"),
   sessions: facts("session", "sessions, including the changes of runs"),
-  points: facts("points", "earlier states of sessions, for undo", { isOnRequest: true }),
+  points: facts("points", "earlier states of sessions, and what snapshots share", { isOnRequest: true }),
   runs: facts("run", "run logs", { isCounted: false }),
   snapshots: facts("snapshot", "snapshots"),
   images: facts("image", "unpacked images"),
+  builds: facts("build", "templates and steps of builds; their files are snapshots", { isCounted: false }),
   templates: facts("template", "templates"),
   skeletons: facts("skeleton", "copies of this machine's system, recreated when needed"),
   mirrors: facts("mirror", "repositories that runs started from"),

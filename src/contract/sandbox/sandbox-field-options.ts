@@ -19,7 +19,7 @@ export interface SandboxOption {
   summary: string;
   /** Values to offer in completion. */
   choices?: readonly string[];
-  completes?: readonly "snapshot"[];
+  completes?: readonly ("snapshot" | "template")[];
 }
 
 export interface FieldText {
@@ -103,6 +103,18 @@ export const startFieldOptions = {
     reads: "text",
     keys: [],
     options: [{ name: "snapshot", value: "SNAPSHOT", summary: "Start from a snapshot, by id or name", completes: ["snapshot"] }],
+  },
+  template: {
+    reads: "text",
+    keys: ["template"],
+    options: [
+      {
+        name: "template",
+        value: "NAME",
+        summary: "Start from a template, by name or id; see `caisson template ls`",
+        completes: ["template"],
+      },
+    ],
   },
   secretNames: { reads: "own", keys: ["secrets"], options: [], unset: [] },
   // Uses the options of `mounts`.

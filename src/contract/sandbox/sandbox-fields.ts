@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ENV_CHARACTERS_MAX, PATH_CHARACTERS_MAX, PathText, recordOf, SECRETS_MAX } from "../bounded.ts";
-import { EnvName, SnapshotId } from "../ids.ts";
+import { EnvName, SnapshotId, TemplateWord } from "../ids.ts";
 import { ImageText } from "../image/image-text.ts";
 import { GatewayConfig, NetworkPolicy, SecretConfig } from "../network/network.ts";
 import { FolderOrigin, UploadId } from "../upload/upload.ts";
@@ -187,6 +187,11 @@ export const startFields = {
     schema: SnapshotId,
     reach: staysInside,
     right: (id) => [{ text: `start from the snapshot ${visible(id)}`, never: onlyByOption("--snapshot") }],
+  }),
+  template: field({
+    schema: TemplateWord,
+    reach: staysInside,
+    right: (template) => [{ text: `start from the template or image ${visible(template)}` }],
   }),
   /** Secrets that the station stores or its configuration defines; resolving a name checks the owner. */
   secretNames: field({

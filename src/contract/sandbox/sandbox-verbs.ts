@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ChosenName, RuntimeName, SandboxId, SnapshotId } from "../ids.ts";
+import { ChosenName, RuntimeName, SandboxId, SnapshotId, TemplateWord } from "../ids.ts";
 import { created, LabelsAsked, next, owned, paged } from "../label/list-filter.ts";
 import { SecretName } from "../secret/secret-verbs.ts";
 import { Owner } from "../token/owner.ts";
@@ -17,6 +17,8 @@ export const CreateSandbox = z.strictObject({
   spec: SandboxConfig.omit({ owner: true }),
   /** The snapshot to start from, by id, id prefix or name. Overrides the template in `spec`. */
   snapshot: z.string().min(1).max(200).optional(),
+  /** The template to start from, by id, id prefix or name. Overrides the template in `spec`. */
+  template: TemplateWord.optional(),
   /** Names of secrets that the station stores or its configuration defines. Their hosts become reachable. */
   secretNames: z.array(SecretName).max(100).default([]),
   /** How to check the folder in `spec` before a sandbox sees it. Absent: nothing is hidden. */

@@ -33,7 +33,9 @@ export function remainsOf(stateDir: string) {
     mounts: readFileSync("/proc/self/mountinfo", "latin1")
       .split("\n")
       .filter((line) => line.includes(stateDir) || line.includes("- overlay caisson")),
-    folders: ["sandboxes", "snapshots", "layers"].flatMap((name) => (existsSync(join(stateDir, name)) ? readdirSync(join(stateDir, name)) : [])),
+    folders: ["sandboxes", "snapshots", "layers"].flatMap((name) =>
+      existsSync(join(stateDir, name)) ? readdirSync(join(stateDir, name)) : [],
+    ),
     loops: readdirSync("/sys/block").filter(
       (name) => name.startsWith("loop") && readOrEmpty(`/sys/block/${name}/loop/backing_file`).startsWith(stateDir),
     ),

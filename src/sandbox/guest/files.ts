@@ -36,6 +36,7 @@ export interface GuestFiles {
       bytesMax?: number | undefined;
       entriesMax?: number | undefined;
       stripComponents?: number | undefined;
+      keepOwner?: boolean | undefined;
     } & Asker,
   ): Promise<{ entries: number; bytes: number }>;
   tarOut(path: string, options: { exclude: readonly string[]; bytesMax?: number | undefined } & Asker): Promise<AsyncIterable<Uint8Array>>;
@@ -82,8 +83,8 @@ export function guestFiles(link: Link): GuestFiles {
         signal,
         ...(toPath === undefined ? {} : { toPath }),
       }),
-    async tarIn(folder, archive, { bytesMax, entriesMax, stripComponents, user, signal }) {
-      const values = { folder, bytesMax, entriesMax, stripComponents, user };
+    async tarIn(folder, archive, { bytesMax, entriesMax, stripComponents, keepOwner, user, signal }) {
+      const values = { folder, bytesMax, entriesMax, stripComponents, user, keepOwner };
       return upload(link, { type: "TAR_IN", values, answer: answers.unpacked, what: `unpacking into ${folder}`, signal, data: archive });
     },
     async tarOut(path, { exclude, bytesMax, user, signal }) {

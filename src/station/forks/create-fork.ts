@@ -56,7 +56,11 @@ export async function createFork({ forked, files, cleanup, text }: NewFork, opti
 }
 
 /** Stores the files with which a fork begins, so that it can go back to them. */
-async function storeStart(session: string, at: { run: string; step: number }, { sessions, runtime: runtimeOf }: ForkCreation): Promise<void> {
+async function storeStart(
+  session: string,
+  at: { run: string; step: number },
+  { sessions, runtime: runtimeOf }: ForkCreation,
+): Promise<void> {
   const created = await sessions.get(session);
   if (created.runtime === null) return;
   const runtime = await runtimeOf(created.runtime);

@@ -4,27 +4,34 @@ import { ABSENT, ifErrno, jsonOrNull, UNREACHABLE } from "../../lib/failures.ts"
 import { type Bound, sizeOf } from "./size-of.ts";
 
 /*
- * How the oci runtime lays out snapshots and the earlier states of sessions. Nothing else outside the runtime depends
- * on it, and these figures are only shown.
+ * How the oci runtime lays out snapshots and the points of sessions. Nothing else outside the runtime depends on it,
+ * and these figures are only shown.
  */
 
-/** Earlier states of a session are beside the folders of its layer. */
-const POINT_PREFIX = "copy-";
+/** Earlier versions made copies beside the folders of a session's layer. */
+const COPY_PREFIX = "copy-";
 
-/** Returns the folders of the earlier states in the folder of a session, by name. */
-export async function pointFolders(sessionDir: string): Promise<Map<string, string>> {
+/** Returns the folders of the copies that earlier versions made in the folder of a session, by the points' names. */
+export async function copyFolders(sessionDir: string): Promise<Map<string, string>> {
   const layer = join(sessionDir, "layer");
-  const names = (await ifErrno(readdir(layer), UNREACHABLE, [])).filter((name) => name.startsWith(POINT_PREFIX));
-  return new Map(names.map((name) => [name.slice(POINT_PREFIX.length), join(layer, name)]));
+  const names = (await ifErrno(readdir(layer), UNREACHABLE, [])).filter((name) => name.startsWith(COPY_PREFIX));
+  return new Map(names.map((name) => [name.slice(COPY_PREFIX.length), join(layer, name)]));
 }
 
-/** Returns the folders of other snapshots and sessions that a snapshot builds on. */
-async function layersBelow(dir: string, stateDir: string): Promise<string[]> {
-  const record = jsonOrNull(await ifErrno(readFile(join(dir, "snapshot.json"), "utf8"), ABSENT, "")) as { basis?: unknown } | null;
+/** Returns the folder of a frozen layer. */
+export const layerFolder = (stateDir: string, id: string) => join(stateDir, "layers", id);
+
+/** Returns the folders of other snapshots and layers that a snapshot or a layer builds on. */
+async function foldersBelow(dir: string, stateDir: string): Promise<string[]> {
+  const read = async (name: string) => jsonOrNull(await ifErrno(readFile(join(dir, name), "utf8"), ABSENT, ""));
+  const snapshot = (await read("snapshot.json")) as { basis?: unknown; layers?: { id: string }[] } | null;
+  const layer = (await read("layer.json")) as { parent?: string | null } | null;
   const folders = [join(stateDir, "snapshots"), join(stateDir, "sessions")];
-  return pathsIn(record?.basis ?? null).filter(
+  const below = pathsIn(snapshot?.basis ?? null).filter(
     (path) => folders.some((folder) => path.startsWith(`${folder}/`)) && !path.startsWith(`${dir}/`),
   );
+  const layers = [...(snapshot?.layers ?? []).map(({ id }) => id), ...(layer?.parent ? [layer.parent] : [])];
+  return [...below, ...layers.map((id) => layerFolder(stateDir, id))];
 }
 
 function pathsIn(value: unknown): string[] {
@@ -40,30 +47,38 @@ export interface LayerUsage {
   sharedBytes: number;
 }
 
-/** Measures snapshots and earlier states, in total at most as much as the bound. */
+/** Measures snapshots and points, in total at most as much as the bound. */
 export function createLayerMeasure({ stateDir, bound }: { stateDir: string; bound: Bound }) {
-  const shared = new Map<string, number>();
-  let ownBytes = 0;
-  const measured = async (path: string): Promise<number> => {
-    const known = shared.get(path);
+  const measured = new Map<string, number>();
+  let elsewhere = 0;
+  const once = async (path: string): Promise<number> => {
+    const known = measured.get(path);
     if (known !== undefined) return known;
-    const { bytes } = await sizeOf(path, bound);
-    shared.set(path, bytes);
-    return bytes;
+    const { bytes, linkedBytes } = await sizeOf(path, bound);
+    measured.set(path, bytes - linkedBytes);
+    return bytes - linkedBytes;
+  };
+  const allBelow = async (dir: string): Promise<Set<string>> => {
+    const found = new Set<string>();
+    for (const queue = [dir]; queue.length > 0; ) {
+      const fresh = (await foldersBelow(queue.pop() ?? "", stateDir)).filter((path) => !found.has(path));
+      for (const path of fresh) found.add(path);
+      queue.push(...fresh);
+    }
+    return found;
   };
   return {
     async measure(dir: string): Promise<LayerUsage> {
-      const { bytes, linkedBytes } = await sizeOf(dir, bound);
-      let sharedBytes = linkedBytes;
-      for (const path of await layersBelow(dir, stateDir)) sharedBytes += await measured(path);
-      ownBytes += bytes - linkedBytes;
-      return { ownBytes: bytes - linkedBytes, sharedBytes };
+      const ownBytes = await once(dir);
+      let sharedBytes = 0;
+      for (const path of await allBelow(dir)) sharedBytes += await once(path);
+      return { ownBytes, sharedBytes };
     },
     /** Adds what a container engine measured itself. */
     addElsewhere(bytes: number): void {
-      ownBytes += bytes;
+      elsewhere += bytes;
     },
     /** What everything that was measured takes together, layers that several share only once. */
-    total: () => ownBytes + [...shared.values()].reduce((sum, bytes) => sum + bytes, 0),
+    total: () => elsewhere + [...measured.values()].reduce((sum, bytes) => sum + bytes, 0),
   };
 }

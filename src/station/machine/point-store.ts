@@ -5,18 +5,19 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import { ifUnusable, type SessionStore } from "../../workspace/sessions.ts";
 import { forgetPoints } from "../sessions/stored-points.ts";
 import { runStream } from "../vocabulary/station-names.ts";
-import { pointFolders } from "./layer-usage.ts";
+import { copyFolders, layerFolder } from "./layer-usage.ts";
 import type { PrunedStore } from "./prune.ts";
 import { sizeOf } from "./size-of.ts";
 
 interface PointStoreOptions {
+  stateDir: string;
   log: Log;
   sessions: SessionStore;
   runtime: (name: string | undefined) => Promise<Runtime>;
 }
 
 /** Creates the store of the earlier states of sessions. Those of a session go together; its files stay. */
-export function createPointStore({ log, sessions, runtime }: PointStoreOptions): PrunedStore {
+export function createPointStore({ stateDir, log, sessions, runtime }: PointStoreOptions): PrunedStore {
   const isIdle = async ({ id }: Session) => {
     const lock = await sessions.lockOf(id);
     if (lock !== null && !lock.stale) return false;
@@ -26,7 +27,11 @@ export function createPointStore({ log, sessions, runtime }: PointStoreOptions):
     async find(isOld) {
       const things = [];
       for (const session of await sessions.list()) {
-        const folders = [...(await pointFolders(sessions.paths(session).dir)).values()];
+        const copies = await copyFolders(sessions.paths(session).dir);
+        const points = (await sessions.points(session.id)).flatMap(({ files }) =>
+          files.kind === "point" && files.id !== null ? [files.id] : [],
+        );
+        const folders = [...copies.values(), ...[...new Set(points)].map((id) => layerFolder(stateDir, id))];
         if (folders.length === 0 || !isOld(session.lastUsedAt) || !(await isIdle(session))) continue;
         let bytes = 0;
         for (const folder of folders) bytes += (await sizeOf(folder)).bytes;

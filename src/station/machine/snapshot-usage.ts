@@ -8,7 +8,7 @@ import { ABSENT, ifErrno } from "../../lib/failures.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
 import { everySnapshot } from "../sandboxes/snapshots.ts";
-import { createLayerMeasure, pointFolders } from "./layer-usage.ts";
+import { copyFolders, createLayerMeasure, layerFolder } from "./layer-usage.ts";
 import { newBound } from "./size-of.ts";
 
 interface SnapshotUsageOptions {
@@ -54,29 +54,26 @@ async function snapshotsOf(
   return usages.sort((a, b) => (a.createdAt ?? "").localeCompare(b.createdAt ?? ""));
 }
 
-async function pointsOf(of: string | undefined, measure: Measure, { sessions }: SnapshotUsageOptions): Promise<SnapshotUsage[]> {
+async function pointsOf(of: string | undefined, measure: Measure, options: SnapshotUsageOptions): Promise<SnapshotUsage[]> {
+  const { sessions } = options;
   const usages: SnapshotUsage[] = [];
   for (const session of await sessions.list()) {
     if (of !== undefined && session.id !== of && session.name !== of) continue;
-    usages.push(...(await pointsOfSession(session, measure, sessions)));
+    usages.push(...(await pointsOfSession(session, measure, options)));
   }
   return usages;
 }
 
-async function pointsOfSession(session: Session, measure: Measure, sessions: SessionStore): Promise<SnapshotUsage[]> {
-  const folders = await pointFolders(sessions.paths(session).dir);
-  if (folders.size === 0) return [];
-  const known = new Map(
-    (await sessions.points(session.id)).flatMap(({ run, files }) => (files.kind === "layer" ? [[files.copy, run]] : [])),
-  );
-  const usages: SnapshotUsage[] = [];
-  for (const [name, path] of folders) {
-    const written = await ifErrno(stat(path), ABSENT, null);
-    usages.push({
-      ...{ kind: "point", id: name, name: null, session: session.id, run: known.get(name) ?? null },
-      createdAt: written === null ? null : new Date(written.ctimeMs).toISOString(),
-      ...(await measure.measure(path)),
-    });
+async function pointsOfSession(session: Session, measure: Measure, { sessions, stateDir }: SnapshotUsageOptions): Promise<SnapshotUsage[]> {
+  const copies = await copyFolders(sessions.paths(session).dir);
+  const usages = new Map<string, SnapshotUsage>();
+  for (const { run, at = null, files } of await sessions.points(session.id)) {
+    const id = files.kind === "layer" ? files.copy : files.kind === "point" ? files.id : null;
+    const path = files.kind === "layer" ? copies.get(files.copy) : id === null ? undefined : layerFolder(stateDir, id);
+    // Several steps have the same point if nothing changed.
+    if (id === null || path === undefined || usages.has(id)) continue;
+    const about = { kind: "point" as const, id, name: null, session: session.id, run, createdAt: at };
+    usages.set(id, { ...about, ...(await measure.measure(path)) });
   }
-  return usages.sort((a, b) => (a.createdAt ?? "").localeCompare(b.createdAt ?? ""));
+  return [...usages.values()].sort((a, b) => (a.createdAt ?? "").localeCompare(b.createdAt ?? ""));
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { DiskUsage, MachineUsage } from "../../contract/machine/machine-verbs.ts";
 import { type StorageKind, storageKindNames } from "../../contract/machine/storage-kinds.ts";
 import { ABSENT, ifErrno, UNREACHABLE } from "../../lib/failures.ts";
-import { pointFolders } from "./layer-usage.ts";
+import { copyFolders } from "./layer-usage.ts";
 import { newBound, sizeOf } from "./size-of.ts";
 
 /** Where the things of a kind are: entries of the state folder, or of one of its folders. */
@@ -36,7 +36,8 @@ export const LOG_FILE = /^(?:station|background)\.log(?:\.\d+)?$/;
 const places: Readonly<Record<StorageKind, FindPlaces>> = {
   sandboxes: listIn("sandboxes"),
   sessions: listIn("sessions"),
-  points: pointsIn,
+  points: async (stateDir) => [...(await listIn("layers")(stateDir)), ...(await copiesIn(stateDir))],
+  builds: listIn("builds"),
   runs: entriesOf((name) => /^log\.db(-wal|-shm)?$/.test(name)),
   snapshots: listIn("snapshots"),
   // The names of images are stored apart from their files, which are counted.
@@ -51,9 +52,6 @@ const places: Readonly<Record<StorageKind, FindPlaces>> = {
   ships: listIn("ships"),
   logs: entriesOf((name) => LOG_FILE.test(name)),
 };
-/** Places within those of another kind, which does not count them. */
-const within: Readonly<Partial<Record<StorageKind, StorageKind>>> = { points: "sessions" };
-
 /** See `MachineVerbs.usage`. */
 export async function usageOf(stateDir: string): Promise<MachineUsage> {
   const bound = newBound();
@@ -72,17 +70,18 @@ export async function usageOf(stateDir: string): Promise<MachineUsage> {
   }
   for (const name of await namesIn(stateDir))
     if (!seen.has(name) && name !== "templates") await add("other", { path: join(stateDir, name), count: 1 });
-  for (const [inner, outer] of Object.entries(within) as [StorageKind, StorageKind][]) {
-    const usage = found.get(outer);
-    if (usage !== undefined) usage.bytes = Math.max(0, usage.bytes - (found.get(inner)?.bytes ?? 0));
-  }
+  let copiedBytes = 0;
+  for (const { path } of await copiesIn(stateDir)) copiedBytes += (await sizeOf(path, bound)).bytes;
+  const sessions = found.get("sessions");
+  if (sessions !== undefined) sessions.bytes = Math.max(0, sessions.bytes - copiedBytes);
   const kinds = [...found.values()].filter(({ bytes, count }) => bytes > 0 || count > 0).sort((a, b) => b.bytes - a.bytes);
   return { stateDir, kinds, bytes: kinds.reduce((sum, { bytes }) => sum + bytes, 0), isMinimum: bound.entries <= 0 };
 }
 
-async function pointsIn(stateDir: string): Promise<Place[]> {
+/** The copies that earlier versions made in the folders of sessions. */
+async function copiesIn(stateDir: string): Promise<Place[]> {
   const sessions = await namesIn(join(stateDir, "sessions"));
-  const found = await Promise.all(sessions.map((name) => pointFolders(join(stateDir, "sessions", name))));
+  const found = await Promise.all(sessions.map((name) => copyFolders(join(stateDir, "sessions", name))));
   return found.flatMap((points) => [...points.values()].map((path) => ({ path, count: 1 })));
 }
 

@@ -28,8 +28,8 @@ import { createRequestedRun, type ModelTape, type StartRunOptions, tapeOf } from
 import { type StopRunOptions, stopRun } from "../runs/stop-run.ts";
 import { appendUnowned, runEndedError } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
-import { checkHasWork, forkToContinue, forkVerbs } from "./fork-verbs.ts";
 import { refuseRewinding } from "../vocabulary/refuse-rewinding.ts";
+import { checkHasWork, forkToContinue, forkVerbs } from "./fork-verbs.ts";
 
 /** How long a detached process may take to claim its run. */
 const DETACHED_START_MS_MAX = 20_000;

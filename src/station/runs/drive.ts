@@ -33,8 +33,8 @@ import { acquireRun } from "./ownership.ts";
 import { runHistory } from "./run-history.ts";
 import { createRunSandbox, type RunSandbox } from "./run-sandbox.ts";
 import type { Runs } from "./runs.ts";
-import { createStepStore } from "./step-store.ts";
 import { setUp } from "./set-up.ts";
+import { createStepStore } from "./step-store.ts";
 
 export interface RunsOptions {
   log: Log;

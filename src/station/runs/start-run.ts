@@ -32,6 +32,7 @@ import type { PlannedFork } from "../sessions/fork-session.ts";
 import { changeCleanup } from "../sessions/session-cleanup.ts";
 import { createRunInNewSession } from "./new-run.ts";
 import type { NewQueued, Runs } from "./runs.ts";
+import { startFromTemplate } from "./start-template.ts";
 
 /** The file that model output is recorded to or replayed from. */
 export interface ModelTape {
@@ -196,9 +197,10 @@ function overriddenSettings(
   secrets: Readonly<Record<string, SecretConfig>>,
   { defaultModel }: Pick<StartRunOptions, "defaultModel">,
 ): Set<string> {
-  const { image, snapshot, maxSteps, timeoutMs, guardian } = settings;
+  const { image, snapshot, template, maxSteps, timeoutMs, guardian } = settings;
   const overrides: Record<string, unknown> = {
-    "sandbox.image": image ?? snapshot,
+    "sandbox.image": image ?? snapshot ?? template,
+    "sandbox.template": template ?? image ?? snapshot,
     "sandbox.network": withSecretHosts(settings.network, secrets),
     "harness.timeoutMs": timeoutMs,
     "harness.maxSteps": maxSteps,
@@ -228,9 +230,10 @@ async function withSettings(
 ): Promise<AgentDefinition> {
   const { sandbox, harness, permissions, floor } = definition;
   const { maxSteps, timeoutMs, secretNames: _, ...rest } = settings;
-  if (settings.image !== undefined && settings.snapshot !== undefined)
-    throw new CaissonError("invalid", "a run starts from an image or from a snapshot, not from both");
-  const snapshot = settings.snapshot === undefined ? undefined : await options.findSnapshot(settings.snapshot);
+  if ([settings.image, settings.snapshot, settings.template].filter((each) => each !== undefined).length > 1)
+    throw new CaissonError("invalid", "a run starts from an image, from a snapshot or from a template, not from several");
+  const start = await startFromTemplate(definition, settings, options);
+  const snapshot = settings.snapshot === undefined ? start.snapshot : await options.findSnapshot(settings.snapshot);
   const requestedMounts = [...settings.mounts, ...(await mountsOf(settings.uploadedMounts, options))];
   const mounts = requestedMounts.length === 0 ? undefined : checkedMounts(requestedMounts, options);
   const network = withSecretHosts(settings.network, options.secrets);
@@ -240,7 +243,7 @@ async function withSettings(
     floor: joinedFloor(floor, permissionFloor(settings.permissions)),
     ...(settings.guardian !== undefined && { guardian: { ...definition.guardian, enabled: settings.guardian === "on" } }),
     sandbox: mergeFields(
-      { ...sandbox, limits: { ...options.limits, ...sandbox.limits }, secrets: absoluteSecrets(sandbox.secrets, options.cwd) },
+      { ...sandbox, ...start, limits: { ...options.limits, ...sandbox.limits }, secrets: absoluteSecrets(sandbox.secrets, options.cwd) },
       { ...sandboxSettings(rest), snapshot, network, mounts, mountGuard: mounts && rest.mountGuard, secrets: options.secrets },
     ),
     harness: {

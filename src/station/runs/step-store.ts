@@ -20,12 +20,14 @@ export function createStepStore(
     const where = { run, step, unchanged: mayDiffer ? null : (last?.point ?? null) };
     crashpoint("step.point:before");
     // A sandbox that has died no longer writes.
-    const files = await storeStep(session, { ...where, sandbox: (sandbox?.id as SandboxId | undefined) ?? null }, { sessions, runtime }).catch(
-      async (error: unknown) => {
-        if (!(error instanceof CaissonError) || error.code !== "not_found") throw error;
-        return await storeStep(session, { ...where, sandbox: null }, { sessions, runtime });
-      },
-    );
+    const files = await storeStep(
+      session,
+      { ...where, sandbox: (sandbox?.id as SandboxId | undefined) ?? null },
+      { sessions, runtime },
+    ).catch(async (error: unknown) => {
+      if (!(error instanceof CaissonError) || error.code !== "not_found") throw error;
+      return await storeStep(session, { ...where, sandbox: null }, { sessions, runtime });
+    });
     crashpoint("step.point:after");
     last = files;
     return files;

@@ -121,14 +121,16 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
   /** Loaded on first use, because `exec` starts sandboxes without it. */
   const records = once(async () => {
     const { createSandboxRecords } = await import("./sandbox-records.ts");
-    return createSandboxRecords({ ...context, infoOf: infoNow, everyRuntime, hold: holds.hold, onChange });
+    return createSandboxRecords({ ...context, stateDir, infoOf: infoNow, everyRuntime, hold: holds.hold, onChange });
   });
   const verbs: LocalSandboxes = {
     async create(request, { signal, owner = LOCAL_OWNER, onNotice } = {}) {
       const { name } = request.spec;
       await using _claim = name === undefined ? null : await options.claimName(name, { owner });
       const resolvedRequest = await withSecrets(await withUploads(request, { ...options, owner }), { ...options, owner });
-      const whole = await withTemplate(resolvedRequest, async (snapshot) => (await records()).findSnapshot(snapshot));
+      const started =
+        resolvedRequest.template === undefined ? resolvedRequest : await (await records()).withBuiltTemplate(resolvedRequest, owner);
+      const whole = await withTemplate(started, async (snapshot) => (await records()).findSnapshot(snapshot));
       return adopt(await make(whole, { ...options, owner, ...defined({ signal, notice: onNotice }) }));
     },
     hold: async (id, holdOptions) => holds.hold(await find(id), holdOptions),

@@ -1,20 +1,23 @@
+import { CaissonError } from "../../contract/error/error.ts";
 import { parseRequest } from "../../contract/error/parse-request.ts";
 import type { SandboxId } from "../../contract/ids.ts";
 import { ChangeLabels, changedLabels } from "../../contract/label/change-labels.ts";
 import type { SandboxInfo } from "../../contract/sandbox/sandbox.ts";
-import { ListSandboxes, type SandboxList, type SnapshotView } from "../../contract/sandbox/sandbox-verbs.ts";
+import { type CreateSandbox, ListSandboxes, type SandboxList, type SnapshotView } from "../../contract/sandbox/sandbox-verbs.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { isWaiting, type SandboxRecord } from "../../sandbox/store.ts";
 import type { SandboxVerbs } from "../../verbs/sandboxes.ts";
+import { withBuiltTemplate } from "../built-templates/template-start.ts";
 import { findSandbox } from "../names/find-sandbox.ts";
 import { pageOf } from "../pages.ts";
 import type { SandboxChange } from "./local-sandboxes.ts";
 import { matchesFilter } from "./matches-filter.ts";
 import { type RemoveContext, removeSandbox } from "./remove-sandbox.ts";
-import { findSnapshot, keepSnapshot, listSnapshots } from "./snapshots.ts";
+import { findSnapshot, isOfBuild, keepSnapshot, listSnapshots } from "./snapshots.ts";
 
 interface RecordsContext extends RemoveContext {
+  stateDir: string;
   infoOf: (record: SandboxRecord) => SandboxInfo;
   everyRuntime: () => Promise<Runtime[]>;
   hold: (id: SandboxId) => Promise<OwnedSandbox>;
@@ -25,6 +28,8 @@ interface RecordsContext extends RemoveContext {
 export interface SandboxRecords extends Pick<SandboxVerbs, "label" | "list" | "remove" | "removeSnapshot" | "snapshot" | "snapshots"> {
   find(word: string): Promise<SandboxId>;
   findSnapshot(word: string): Promise<SnapshotView>;
+  /** Replaces the template of a request by its snapshot. Throws `not_found`, `invalid`, `unsupported`. */
+  withBuiltTemplate(request: CreateSandbox, owner: string): Promise<CreateSandbox>;
 }
 
 export function createSandboxRecords(context: RecordsContext): SandboxRecords {
@@ -33,6 +38,7 @@ export function createSandboxRecords(context: RecordsContext): SandboxRecords {
   return {
     find,
     findSnapshot: async (word) => (await findSnapshot(await everyRuntime(), word)).snapshot,
+    withBuiltTemplate: (request, owner) => withBuiltTemplate(request, { stateDir: context.stateDir, owner }),
     list: (request = {}) => listSandboxes(request, context),
     async label(word, changes) {
       return infoOf(await labelSandbox(await find(word), changes, context));
@@ -51,6 +57,10 @@ export function createSandboxRecords(context: RecordsContext): SandboxRecords {
     snapshots: async (request = {}) => await listSnapshots(request, await everyRuntime()),
     async removeSnapshot(word) {
       const { snapshot, runtime } = await findSnapshot(await everyRuntime(), word);
+      if (isOfBuild(snapshot))
+        throw new CaissonError("conflict", `snapshot ${snapshot.id} belongs to a template or the build cache`, {
+          hint: "Remove the template with `caisson template rm`, and its files with `caisson prune`.",
+        });
       await runtime.removeSnapshot(snapshot.id);
     },
   };

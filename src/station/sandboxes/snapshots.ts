@@ -7,6 +7,7 @@ import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { isIdPrefix, oneOf } from "../names/one-of.ts";
 import { pageOf } from "../pages.ts";
+import { BUILD_SNAPSHOT } from "../vocabulary/station-names.ts";
 import { matchesFilter } from "./matches-filter.ts";
 
 interface FoundSnapshot {
@@ -34,11 +35,16 @@ export async function listSnapshots(request: ListSnapshots, runtimes: readonly R
   const { sandbox, cursor, limit } = query;
   const passing = (await everySnapshot(runtimes))
     .map(({ snapshot }) => snapshot)
-    .filter((snapshot) => matchesFilter(snapshot, query) && (sandbox === undefined || snapshot.sandbox === sandbox));
+    .filter(
+      (snapshot) => !isOfBuild(snapshot) && matchesFilter(snapshot, query) && (sandbox === undefined || snapshot.sandbox === sandbox),
+    );
   const endOf = ({ createdAt, id }: SnapshotView) => [createdAt, id] as const;
   const { items, next } = pageOf(passing, { what: "snapshots", endOf, newestFirst: false, cursor, limit });
   return { snapshots: items, next };
 }
+
+/** Whether a template build took the snapshot. Users see templates and the build cache instead. */
+export const isOfBuild = ({ name }: Pick<SnapshotView, "name">) => BUILD_SNAPSHOT.test(name ?? "");
 
 /** Finds a snapshot by id, id prefix or name. Throws `invalid` for an ambiguous or malformed word, and `not_found`. */
 export async function findSnapshot(runtimes: readonly Runtime[], word: string): Promise<FoundSnapshot> {

@@ -34,7 +34,9 @@ export async function withPointView<Result>(
   const point = pointName(files);
   // Everything in the point's layers was copied, even if the session is old.
   const then = { ...session, restoredAt: new Date().toISOString() };
-  await using sandbox = await runtime.create(await makeConfig(then, { ...options, ...(point === null ? { asBegun: true } : { at: point }) }));
+  await using sandbox = await runtime.create(
+    await makeConfig(then, { ...options, ...(point === null ? { asBegun: true } : { at: point }) }),
+  );
   return await work(sandbox, { session: then, point });
 }
 

@@ -81,7 +81,16 @@ async function changesIn(
   const hidden = deniedPaths.filter((path) => path.startsWith(`${WORKSPACE}/`)).map((path) => path.slice(WORKSPACE.length + 1));
   const sandbox = await runtime.open(id, { serveNetwork: false });
   try {
-    const search = { sandbox, lower, layers: folder === undefined ? null : [folder], sinceMs: Date.parse(createdAt), stateDir, applied, hidden, ignoring };
+    const search = {
+      sandbox,
+      lower,
+      layers: folder === undefined ? null : [folder],
+      sinceMs: Date.parse(createdAt),
+      stateDir,
+      applied,
+      hidden,
+      ignoring,
+    };
     return await lookAtFolder(lower, { stateDir }, () => findChanges(search));
   } finally {
     // We only detach: its owner decides when it ends.

@@ -65,7 +65,10 @@ export async function turnAt(session: Session, { run, step }: { run: string; ste
 function notStored({ run, step }: { run: string; step: number }, points: readonly SessionPoint[]): CaissonError {
   const known = [...new Set(points.map((each) => each.step))].join(", ");
   return new CaissonError("unsupported", `the files after step ${step} of ${run} were not stored`, {
-    hint: known === "" ? "Files are stored after each step, in runtimes that can do so, and for a limited time." : `They were stored after these steps: ${known}.`,
+    hint:
+      known === ""
+        ? "Files are stored after each step, in runtimes that can do so, and for a limited time."
+        : `They were stored after these steps: ${known}.`,
     details: { steps: points.map((each) => each.step) },
   });
 }

@@ -48,7 +48,10 @@ export async function storeStep(
   const { sessions, runtime } = options;
   if (runtime.points === undefined) return null;
   const take = { ...defined({ sandbox: sandbox ?? undefined }), bytesMax: POINT_BYTES_MAX };
-  const taken = unchanged !== null ? { id: unchanged, files: 0, bytes: 0, isNew: false } : await runtime.points.take(sessions.paths(session).layer, take);
+  const taken =
+    unchanged !== null
+      ? { id: unchanged, files: 0, bytes: 0, isNew: false }
+      : await runtime.points.take(sessions.paths(session).layer, take);
   const { id, files, bytes, isNew } = taken;
   const isSame = (point: StoredPoint) => point.run === run && point.step === step;
   await replacePoints(session, isSame, { run, step, at: new Date().toISOString(), bytes, files: { kind: "point", id } }, options);
@@ -132,7 +135,8 @@ async function removeUnlisted(
 ): Promise<void> {
   const { runtime, sessions } = options;
   for (const { files } of known.filter((point) => !points.includes(point)))
-    if (files.kind === "snapshot" && files.id !== null && files.id !== session.snapshot?.id) await dropSnapshot(files.id, session.id, options);
+    if (files.kind === "snapshot" && files.id !== null && files.id !== session.snapshot?.id)
+      await dropSnapshot(files.id, session.id, options);
   if (runtime.points === undefined) return;
   const { layer } = sessions.paths(session);
   const listed = new Set(points.flatMap(({ files }) => (files.kind === "snapshot" ? [] : [pointName(files)])));

@@ -18,7 +18,10 @@ export interface ViewOptions {
 export type MakeViewConfig = (session: Session, options: ViewOptions) => Promise<SandboxConfig>;
 
 /** Shares the user's folder without hiding anything, because we compare files with it. */
-export async function configOfView(session: Session, { runtime, sessions, asBegun = false, at = "now" }: ViewOptions): Promise<SandboxConfig> {
+export async function configOfView(
+  session: Session,
+  { runtime, sessions, asBegun = false, at = "now" }: ViewOptions,
+): Promise<SandboxConfig> {
   const hasLayer = !asBegun && (await runtime.capabilities()).workspaceLayer;
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });
   const config = configOfRun({ run: "", definition, session: asBegun ? { ...session, snapshot: null } : session, sessions, hasLayer });

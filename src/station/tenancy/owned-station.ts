@@ -18,6 +18,7 @@ import {
   serviceLookups,
 } from "./owned-services.ts";
 import { ownedSessions } from "./owned-sessions.ts";
+import { ownedTemplates } from "./owned-templates.ts";
 
 /**
  * Returns the station as one owner sees it (ADR 30): the owner owns everything that they create through it, and other
@@ -49,6 +50,7 @@ export function ownedStation(station: Station, owner: OwnerView): Station {
     inbox: createInbox({ ...jobs, runs, health, sandboxes }),
     agents: ownedGroup("agents", station, view, {}),
     images: ownedGroup("images", station, view, {}),
+    templates: ownedTemplates(station, view),
     machine: ownedGroup("machine", station, view, { find: async (word) => await resolveId(word, { runs, sandboxes, sessions }) }),
     tokens: ownedGroup("tokens", station, view, {}),
     audit: ownedGroup("audit", station, view, {}),

@@ -90,7 +90,12 @@ export async function removeFilesWhen(
   { launch, identity }: LaunchAs,
   { ready, paths }: { ready: Promise<void>; paths: () => readonly string[] },
 ): Promise<void> {
-  const removing = launch({ what: "remove", plan: () => [...identity().plan, ...removals(paths())], prepare: () => ready, timeoutMs: REMOVE_TIMEOUT_MS });
+  const removing = launch({
+    what: "remove",
+    plan: () => [...identity().plan, ...removals(paths())],
+    prepare: () => ready,
+    timeoutMs: REMOVE_TIMEOUT_MS,
+  });
   // Waits for `ready` even if the launcher fails.
   const [isReady, isRemoved] = await Promise.allSettled([ready, removing]);
   for (const outcome of [isReady, isRemoved]) if (outcome.status === "rejected") throw outcome.reason;

@@ -225,7 +225,9 @@ export async function finishRestore(oci: OciContext, dir: string): Promise<void>
   }
   // A restore of an earlier version was interrupted.
   else if (!existsSync(join(dir, "upper")) && existsSync(join(dir, OLD_NEXT))) await rename(join(dir, OLD_NEXT), join(dir, "upper"));
-  const old = (await ifErrno(readdir(dir), ABSENT, [])).filter((name) => name.startsWith(OLD_PREFIX) || (restoring && name.startsWith(INDEX_PREFIX)));
+  const old = (await ifErrno(readdir(dir), ABSENT, [])).filter(
+    (name) => name.startsWith(OLD_PREFIX) || (restoring && name.startsWith(INDEX_PREFIX)),
+  );
   await removeThere(
     oci,
     old.map((name) => join(dir, name)),

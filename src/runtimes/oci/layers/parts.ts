@@ -36,7 +36,10 @@ export function layerOf({ workspace }: Pick<SandboxConfig, "workspace">): string
 }
 
 /** Returns where the writable layers of a sandbox are. Relative paths are in its folder. */
-export function partsOf(config: SandboxConfig, { basis, base, disk, rootKey }: Pick<OciDetails, "basis" | "base" | "disk" | "rootKey">): Parts {
+export function partsOf(
+  config: SandboxConfig,
+  { basis, base, disk, rootKey }: Pick<OciDetails, "basis" | "base" | "disk" | "rootKey">,
+): Parts {
   const layer = layerOf(config);
   const isOnDisk = disk !== "none";
   const { workspace } = config;
@@ -130,7 +133,9 @@ export function machineOfSandbox(dir: string, config: SandboxConfig, details: Oc
   const layer = layerOf(config);
   if (layer !== undefined) return machineOfLayer(layer);
   const { root, home, workspace, binds } = partsOf(config, details);
-  const parts = [root, home, workspace, ...binds].flatMap((part) => (part === null ? [] : [{ name: part.name, upper: resolve(dir, part.upper) }]));
+  const parts = [root, home, workspace, ...binds].flatMap((part) =>
+    part === null ? [] : [{ name: part.name, upper: resolve(dir, part.upper) }],
+  );
   return { dir, parts: parts.filter(({ upper }) => existsSync(upper)) };
 }
 

@@ -22,7 +22,9 @@ const newLayer = (name: string) => {
   return layer;
 };
 const machine = (layer: string, view?: string) =>
-  runtime.create(configOf({ workspace: { kind: "folder", path: folder, layer, ...(view === undefined ? {} : { view }) }, allowRoot: true }));
+  runtime.create(
+    configOf({ workspace: { kind: "folder", path: folder, layer, ...(view === undefined ? {} : { view }) }, allowRoot: true }),
+  );
 
 /** Lists every file of the machine that a test may change, with all that a program can see of it. */
 const LOOK = `cd / && find workspace home/user usr/lib/python3 usr/local etc/caisson-test -printf '%p %y %m %U %l %s %n\\n' 2>/dev/null | grep -v ' d .* [0-9]* [0-9]*$' | sort
@@ -109,7 +111,10 @@ describe.skipIf(!asRoot)("points of a machine", () => {
     const sandbox = await machine(layer);
     const seen: { id: string; text: string }[] = [];
     for (let step = 0; step < 40; step++) {
-      await sh(sandbox, `echo ${step} > step-${step}; rm -f step-${step - 3}; mkdir -p d/${step % 5}; echo ${step} >> d/${step % 5}/log; rm -rf d/${(step + 2) % 5}`);
+      await sh(
+        sandbox,
+        `echo ${step} > step-${step}; rm -f step-${step - 3}; mkdir -p d/${step % 5}; echo ${step} >> d/${step % 5}/log; rm -rf d/${(step + 2) % 5}`,
+      );
       const { id } = await points().take(layer, { sandbox: sandbox.id, bytesMax });
       if (step % 7 === 0 && id !== null) seen.push({ id, text: await look(sandbox) });
     }

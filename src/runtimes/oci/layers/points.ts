@@ -12,7 +12,18 @@ import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 import { hasLayerDisk, removeLayerDisk } from "./disk.ts";
 import { chainOf, type ReferenceKind } from "./frozen-layers.ts";
-import { finishRestore, isMachineUsing, keepPoint, keptPoints, readMachine, releaseMachine, removePoint, restorePoint, startFrom, takePoint } from "./machine.ts";
+import {
+  finishRestore,
+  isMachineUsing,
+  keepPoint,
+  keptPoints,
+  readMachine,
+  releaseMachine,
+  removePoint,
+  restorePoint,
+  startFrom,
+  takePoint,
+} from "./machine.ts";
 import { frozenParts, isOldCopy, lastingFolders, machineOfLayer, machineOfSandbox } from "./parts.ts";
 import { copyTree, measure } from "./snapshot.ts";
 
@@ -80,9 +91,10 @@ export function isReferenced(kind: ReferenceKind, holder: string, id: string): P
 }
 
 function refuseDisk(layer: string): void {
-  if (hasLayerDisk(layer)) throw new CaissonError("unsupported", "the session is on a separate disk, which has no points", {
-    hint: "Use a session without a disk limit.",
-  });
+  if (hasLayerDisk(layer))
+    throw new CaissonError("unsupported", "the session is on a separate disk, which has no points", {
+      hint: "Use a session without a disk limit.",
+    });
 }
 
 function oldCopies(layer: string): string[] {
@@ -98,7 +110,8 @@ async function forkOld(oci: OciContext, copy: string, to: string, bytesMax: numb
   // The layer was unwritten.
   if (!existsSync(copy)) return;
   const bytes = await measure(oci, [copy]);
-  if (bytes > bytesMax) throw new CaissonError("too_large", `the workspace's changes take ${bytes} bytes; a copy may take up to ${bytesMax}`);
+  if (bytes > bytesMax)
+    throw new CaissonError("too_large", `the workspace's changes take ${bytes} bytes; a copy may take up to ${bytesMax}`);
   await copyOld(oci, copy, join(to, DRAFT_NAME));
   await rename(join(to, DRAFT_NAME), join(to, "upper"));
 }

@@ -68,7 +68,11 @@ export function viewedLayers(config: SandboxConfig): string[] {
  * Returns a basis in which every bind that the session's machine has changed is writable: otherwise what root installed
  * in one turn would be missing in a turn without root.
  */
-export function withLastingBinds(oci: OciContext, basis: Basis, { config, base }: { config: SandboxConfig; base: readonly MountedLayer[] }): Basis {
+export function withLastingBinds(
+  oci: OciContext,
+  basis: Basis,
+  { config, base }: { config: SandboxConfig; base: readonly MountedLayer[] },
+): Basis {
   const layer = layerOf(config);
   const written = new Set(layer === undefined ? [] : machineOfLayer(layer).parts.map(({ name }) => name));
   const isChanged = (name: string) => written.has(name) || frozenParts(oci, base, name).length > 0;

@@ -1,0 +1,34 @@
+import { matchesTokens, matchSequence, type NameToken, nameTokens } from "../../../lib/wildcards.ts";
+
+const PATTERN_CHARACTERS_MAX = 4096;
+
+/** A compiled pattern of paths: one entry for each name, `**` for any number of folders. */
+export type PathPattern = readonly ("**" | readonly NameToken[])[];
+
+/**
+ * Compiles a pattern as Go's filepath.Match reads it, with `**` in addition: `*` and `?` do not cross a slash, and a
+ * leading dot is not special. Returns null if it is malformed or too long.
+ */
+export function compilePath(pattern: string): PathPattern | null {
+  if (pattern.length > PATTERN_CHARACTERS_MAX) return null;
+  const names = pattern.split("/").filter((name) => name !== "" && name !== ".");
+  const parts: ("**" | readonly NameToken[])[] = [];
+  for (const name of names) {
+    if (name === "..") return null;
+    const tokens = name === "**" ? "**" : nameTokens(name);
+    if (tokens === null) return null;
+    parts.push(tokens);
+  }
+  return parts;
+}
+
+export function matchesPath(pattern: PathPattern, path: string): boolean {
+  return matchSequence(
+    pattern,
+    path.split("/").map((name) => [...name]),
+    { isAny: (part) => part === "**", fits: (part, name) => part !== "**" && matchesTokens(part, name) },
+  );
+}
+
+/** Whether a path has wildcards. */
+export const hasWildcards = (path: string) => /[*?[\\]/.test(path);
