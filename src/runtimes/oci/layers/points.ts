@@ -10,6 +10,7 @@ import { whileFrozen } from "../freeze.ts";
 import { releaseLayer, shareLayerRange } from "../identity/id-ranges.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
+import { copyTree, measure } from "./copy-tree.ts";
 import { hasLayerDisk, removeLayerDisk } from "./disk.ts";
 import { chainOf, type ReferenceKind } from "./frozen-layers.ts";
 import {
@@ -25,7 +26,6 @@ import {
   takePoint,
 } from "./machine.ts";
 import { frozenParts, isOldCopy, lastingFolders, machineOfLayer, machineOfSandbox } from "./parts.ts";
-import { copyTree, measure } from "./snapshot.ts";
 
 const DRAFT_NAME = "upper-draft";
 
