@@ -21,7 +21,19 @@ import type { BuildEvent, BuildTemplate } from "./contract/template/template-ver
 import { LOCAL_OWNER } from "./contract/token/owner.ts";
 import { defined } from "./lib/defined.ts";
 import { ignore } from "./lib/failures.ts";
-import type { NetworkSettings } from "./network/network-host.ts";
+import type {
+  AgentFork,
+  AgentRewind,
+  AgentRun,
+  CaissonOptions,
+  ContinueAgentOptions,
+  CreateOptions,
+  ForkAgentOptions,
+  PoolSize,
+  ReplayAgentOptions,
+  RewindAgentOptions,
+  RunAgentOptions,
+} from "./library-options.ts";
 import { besideModule, packageFiles } from "./package-files.ts";
 import { withAbsolutePaths } from "./sandbox/absolute-config.ts";
 import type { Runtime } from "./sandbox/runtime.ts";
@@ -73,6 +85,19 @@ export type { SandboxEvent } from "./contract/sandbox/sandbox-event.ts";
 export type { FolderMount } from "./contract/sandbox/sandbox-fields.ts";
 export type { TemplateView } from "./contract/template/template.ts";
 export type { BuildEvent, BuildTemplate } from "./contract/template/template-verbs.ts";
+export type {
+  AgentFork,
+  AgentRewind,
+  AgentRun,
+  CaissonOptions,
+  ContinueAgentOptions,
+  CreateOptions,
+  ForkAgentOptions,
+  PoolSize,
+  ReplayAgentOptions,
+  RewindAgentOptions,
+  RunAgentOptions,
+} from "./library-options.ts";
 export { createDockerRuntime } from "./runtimes/docker/runtime.ts";
 export { createFakeRuntime } from "./runtimes/fake/runtime.ts";
 export { createHostRuntime } from "./runtimes/host/runtime.ts";
@@ -97,37 +122,6 @@ export {
 export type { SandboxNetwork } from "./sandbox/sandbox-network.ts";
 export { stageIn, stageOut } from "./sandbox/stage.ts";
 export { readText, writeText } from "./sandbox/text.ts";
-
-export interface CaissonOptions {
-  /** The folder for sandboxes, snapshots and sockets. Default: `defaultStateDir()`. */
-  stateDir?: string;
-  onEvent?: (event: SandboxEvent) => void;
-  /**
-   * Network settings of the sandboxes: trusted outside authorities, and registries and model providers to use instead
-   * of the public ones.
-   */
-  network?: Partial<NetworkSettings>;
-}
-
-/**
- * How many sandboxes and network namespaces to keep ready, so that creating one takes milliseconds. They are removed
- * with `Symbol.asyncDispose`. Default: none.
- */
-export interface PoolSize {
-  sandboxes?: number;
-  networkNamespaces?: number;
-}
-
-export interface CreateOptions extends CaissonOptions {
-  /**
-   * A runtime's name, or your own runtime. `auto` (the default) picks the strongest runtime that works here, and never
-   * the host.
-   */
-  runtime?: string | Runtime;
-  /** The template to start from, by name or id. Its runtime is used, and its variables unless the config sets them. */
-  template?: string;
-  signal?: AbortSignal;
-}
 
 /** The sandboxes of one state folder, across all runtimes of this machine. */
 export interface Caisson extends AsyncDisposable {
@@ -243,51 +237,6 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
   };
 }
 
-export interface RunAgentOptions extends CaissonOptions {
-  task: string;
-  /**
-   * `anthropic/…`, `openai/…`, `google/…`, `compatible/…` or `scripted:FILE`, with keys from the environment; or your
-   * own model.
-   */
-  model: string | Model;
-  /** An agent's name, the path of its file, or its definition. Default: the built-in `coder`. */
-  agent?: string | AgentDefinition;
-  /**
-   * Whether you trust the agent file if `agent` is a path. Otherwise everything it requests beyond prompts, tools
-   * and tighter limits must have been granted with `caisson trust`, or the run is refused with `denied`.
-   */
-  trustAgentFile?: boolean;
-  /** The folder to work on, copy-on-write. Default: the current folder. */
-  folder?: string;
-  /** The session to work in, created if it does not exist. Default: a new session for this run. */
-  session?: string;
-  /**
-   * When the session is removed, with changes that were not applied: at the end of this run, or of the last one in a
-   * named session. Default: `never`, or what the agent's file says.
-   */
-  cleanup?: "always" | "on_success" | "never";
-  /** Further folders that the agent can see; none of them is guarded. */
-  mounts?: readonly FolderMount[];
-  runtime?: string | Runtime;
-  budgets?: Budgets;
-  /** Called in this process before and after each tool call; see `HookFunction`. */
-  hooks?: { before?: readonly HookFunction[]; after?: readonly HookFunction[] };
-  /** Called with every event of the run once the event is durable. */
-  onRunEvent?: (event: RunEvent) => void;
-  signal?: AbortSignal;
-}
-
-export interface AgentRun {
-  run: string;
-  session: string;
-  reason: FinishReason;
-  /** The agent's final message, or the reason for the failure. */
-  text: string;
-  steps: number;
-  usage: Usage;
-  costUsd: number | null;
-}
-
 /**
  * Runs an agent on a task in a sandbox until the run ends. The run is unattended: a call for which a rule says `ask` is
  * denied, and an exhausted budget ends the run. Changes stay in the session: `caisson diff`, `caisson apply`. Throws
@@ -301,15 +250,6 @@ export async function runAgent(options: RunAgentOptions): Promise<AgentRun> {
   return await startAgent(station, { ...options, agent, folder: resolve(folder), mounts });
 }
 
-export interface ContinueAgentOptions
-  extends Omit<RunAgentOptions, "task" | "model" | "agent" | "trustAgentFile" | "folder" | "session" | "mounts"> {
-  run: string;
-  /** The message to the agent. Without one, the run continues where it was, unless it was done. */
-  text?: string;
-  /** The model for the rest of the run. Default: the previous one. Your own model must be passed again. */
-  model?: string | Model;
-}
-
 /**
  * Continues a finished run, with its conversation and files, until it ends again. With a text, `budgets` apply to the
  * new turn; without one, to the whole run. Throws `conflict` if the run has not ended, is done and gets no new message,
@@ -319,16 +259,6 @@ export async function continueAgent(options: ContinueAgentOptions): Promise<Agen
   const program = await import("./compose/start-agent.ts");
   await using station = await openStation({ ...options, folder: process.cwd() });
   return await program.continueAgent(station, options);
-}
-
-export interface ReplayAgentOptions extends CaissonOptions, Pick<ReplayRunInput, "tools" | "ignore" | "keep"> {
-  run: string;
-  /** Your own model, if the run had one: for the size of its context. It is not asked. */
-  model?: Model;
-  /** As for `runAgent`; only live tools need one. */
-  runtime?: string | Runtime;
-  onReplayEvent?: (event: ReplayEvent) => void;
-  signal?: AbortSignal;
 }
 
 /**
@@ -342,25 +272,6 @@ export async function replayAgent(options: ReplayAgentOptions): Promise<ReplayRe
   return await program.replayAgent(station, options);
 }
 
-export interface ForkAgentOptions extends Omit<ContinueAgentOptions, "text"> {
-  /** The number of steps after which to fork. Default: the last that has finished. */
-  at?: number;
-  /** How many forks to create. Default: one. */
-  count?: number;
-  /** The first message to each fork. Without one, a fork continues only if the step was in the middle of a turn. */
-  text?: string;
-  name?: string;
-  /** In addition to the run's own. */
-  labels?: Readonly<Record<string, string>>;
-}
-
-export interface AgentFork {
-  run: string;
-  session: string;
-  /** How it ended. Null if it waits for a message: `continueAgent({ run, text })`. */
-  outcome: AgentRun | null;
-}
-
 /**
  * Continues copies of a run after one of its steps, until each of them ends: with its conversation, its files and what
  * it had left of its limits. `budgets` replace these. Creates all forks or none. Throws `not_found` for a step that
@@ -370,20 +281,6 @@ export async function forkAgent(options: ForkAgentOptions): Promise<AgentFork[]>
   const program = await import("./compose/start-agent.ts");
   await using station = await openStation({ ...options, folder: process.cwd() });
   return await program.forkAgent(station, options);
-}
-
-export interface RewindAgentOptions extends CaissonOptions, Pick<RunAgentOptions, "runtime"> {
-  run: string;
-  /** The number of steps that remain; 0: none. */
-  to: number;
-}
-
-export interface AgentRewind {
-  run: string;
-  /** The fork that preserves what was taken back. */
-  tail: string;
-  /** The files that changed back, at most the first thousand. */
-  files: string[];
 }
 
 /**

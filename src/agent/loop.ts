@@ -141,7 +141,7 @@ async function perform(decision: StepDecision, options: Performing): Promise<voi
   const either = () => AbortSignal.any([options.signal, options.releaseSignal]);
   switch (decision.kind) {
     case "model":
-      // The model needs no files, so storing them takes no time of its own. The next step's tools wait for both.
+      // The model needs no files, so storing them costs no time. The next step's tools wait for both.
       return await bothOf(
         options.steps.end(),
         callModel({ ...options, signal: either(), tools: options.schemas, messages: decision.messages }),

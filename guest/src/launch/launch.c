@@ -17,7 +17,7 @@
  * detached, the launcher dies too. Since every mount is in its own namespace, only files and cgroups can remain.
  */
 #include "launch/launch.h"
-#include "layers/layers.h"
+#include "launch/layers.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * plan also mounts the layers over what is below them, VIEW is where: moved folders are complete only there.
  */
 #include "launch/launch.h"
-#include "layers/layers.h"
+#include "launch/layers.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -127,7 +127,10 @@ export class ReplayTrack {
 
   #supply({ event, isRewound }: ReplayItem): void {
     this.cursor.advance();
-    if (isRewound) return applyRewoundEvent(this.state, event);
+    if (isRewound) {
+      applyRewoundEvent(this.state, event);
+      return;
+    }
     applyEvent(this.state, event);
     // The recorded results contain what the hooks said.
     if (event.type === "run.created") this.state.definition = { ...this.state.definition, hooks: { before: [], after: [] } };

@@ -65,7 +65,7 @@ export async function packState(draft: string, state: PackedState): Promise<void
   const idle = sessions.filter((each) => !working.has(each));
   for (let at = 0; at < idle.length; at += TOGETHER_MAX) await packIdle(idle.slice(at, at + TOGETHER_MAX), parts);
   // After the sessions, which refer to layers; a layer does not change once it exists.
-  await runtime.packFiles({ folder: stateDir, names: [LAYERS], file: join(draft, `${LAYERS}.tar`), still: [] });
+  if (names.includes(LAYERS)) await runtime.packFiles({ folder: stateDir, names: [LAYERS], file: join(draft, `${LAYERS}.tar`), still: [] });
 }
 
 type SessionParts = PackedState & { draft: string; runtime: FilesRuntime };

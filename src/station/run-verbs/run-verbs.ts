@@ -78,7 +78,6 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     await options.queue()?.refresh(run);
   };
 
-  /** Resumes a run that has something to do. */
   const resumeReady: RunVerbs["resume"] = async (run, { by, signal, detached = false, budgets = {}, reopens = true }) => {
     const { facts, seq } = await headOfRun(log, run);
     if (facts.status === "ended" && !reopens) throw runEndedError(run, facts);

@@ -21,12 +21,12 @@ interface RestoreOptions {
  * files cannot be stored, the turn cannot be undone.
  */
 export async function storePoint(session: Session, turn: { run: string; turnSeq: number }, options: RestoreOptions): Promise<void> {
-  const taken = await filesNow(session, options).catch((error: unknown) => {
+  const stored = await filesNow(session, options).catch((error: unknown) => {
     if (error instanceof CaissonError) return null;
     throw error;
   });
   const isSame = (point: StoredPoint) => point.run === turn.run && point.turnSeq === turn.turnSeq;
-  await replacePoints(session, isSame, taken === null ? null : { ...turn, at: new Date().toISOString(), ...taken }, options);
+  await replacePoints(session, isSame, stored === null ? null : { ...turn, at: new Date().toISOString(), ...stored }, options);
 }
 
 async function filesNow(session: Session, { sessions, runtime }: RestoreOptions): Promise<Pick<StoredPoint, "files" | "bytes">> {
@@ -48,11 +48,11 @@ export async function storeStep(
   const { sessions, runtime } = options;
   if (runtime.points === undefined) return null;
   const take = { ...defined({ sandbox: sandbox ?? undefined }), bytesMax: POINT_BYTES_MAX };
-  const taken =
+  const found =
     unchanged !== null
       ? { id: unchanged, files: 0, bytes: 0, isNew: false }
       : await runtime.points.take(sessions.paths(session).layer, take);
-  const { id, files, bytes, isNew } = taken;
+  const { id, files, bytes, isNew } = found;
   const isSame = (point: StoredPoint) => point.run === run && point.step === step;
   await replacePoints(session, isSame, { run, step, at: new Date().toISOString(), bytes, files: { kind: "point", id } }, options);
   return { point: id, hasChanged: isNew, files, bytes };
@@ -127,7 +127,9 @@ export async function forgetPoints(session: Session, options: RestoreOptions): P
   await removeUnlisted(session, { known, points: [] }, options);
 }
 
-/** Removes the files of points that are no longer listed, and what a process left that died before it listed a point. */
+/**
+ * Removes the files of points that are no longer listed, and what a process left that died before it listed a point.
+ */
 async function removeUnlisted(
   session: Session,
   { known, points }: { known: readonly StoredPoint[]; points: readonly StoredPoint[] },

@@ -13,11 +13,11 @@ export function thinPoints(points: readonly StoredPoint[]): StoredPoint[] {
   const steps = new Set(points.filter(({ step }) => step !== undefined).slice(-STEPS_MAX));
   const turns = new Set(points.filter(({ turnSeq, files }) => turnSeq !== undefined && files.kind !== "snapshot").slice(-TURNS_MAX));
   for (const point of points.filter(({ files }) => files.kind === "snapshot").slice(-SNAPSHOTS_MAX)) turns.add(point);
-  const kept = points.filter((point) => steps.has(point) || turns.has(point));
+  const listed = points.filter((point) => steps.has(point) || turns.has(point));
   let left = SESSION_BYTES_MAX;
-  const fits = kept.toReversed().map((point) => {
+  const fits = listed.toReversed().map((point) => {
     left -= point.bytes ?? 0;
     return left >= 0;
   });
-  return kept.filter((_, at) => fits[kept.length - 1 - at] === true);
+  return listed.filter((_, at) => fits[listed.length - 1 - at] === true);
 }

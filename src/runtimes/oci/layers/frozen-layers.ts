@@ -19,7 +19,7 @@ import type { MountedLayer } from "./mounted-layer.ts";
  */
 export const FrozenLayer = z.object({
   id: z.string().regex(/^ly_[a-z2-7]{12}$/),
-  /** The layer below. Null if there is none. */
+  /** The layer below, or null for the lowest one. */
   parent: z.string().nullable(),
   createdAt: z.iso.datetime(),
   files: z.int().nonnegative(),
@@ -107,7 +107,7 @@ export async function readLayer(oci: Store, id: string): Promise<FrozenLayer> {
 
 function missing(id: string): CaissonError {
   return new CaissonError("not_found", `the files of the point ${id} no longer exist`, {
-    hint: "List the points that exist: caisson session show SESSION.",
+    hint: "List the points that exist: caisson snapshot du SESSION",
   });
 }
 
@@ -193,11 +193,11 @@ async function collect(oci: Store, id: string): Promise<void> {
 async function removeCollected(oci: Store, id: string): Promise<void> {
   const dir = frozenDir(oci, id);
   const { parent } = await readLayer(oci, id);
-  const gone = join(rootOf(oci), `${GONE_PREFIX}${id}`);
+  const trash = join(rootOf(oci), `${GONE_PREFIX}${id}`);
   oci.context.crashpoint?.("layer.removed:before");
-  await rename(dir, gone);
+  await rename(dir, trash);
   oci.context.crashpoint?.("layer.removed:after");
-  await removeFiles(oci, [gone]);
+  await removeFiles(oci, [trash]);
   if (parent !== null) await dropLayer(oci, parent, { kind: "child", holder: dir });
 }
 

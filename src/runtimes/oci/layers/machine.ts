@@ -79,13 +79,13 @@ export async function takePoint(oci: OciContext, machine: Machine, { bytesMax }:
   const index = `${INDEX_PREFIX}${randomLetters(8)}`;
   await mkdir(join(dir, index), { mode: 0o700 });
   try {
-    const taken = await takeParts(oci, machine, { draft, record, index, bytesMax });
-    if (!taken.hasChanged) {
+    const changes = await takeParts(oci, machine, { draft, record, index, bytesMax });
+    if (!changes.hasChanged) {
       await discardDraft(oci, draft);
       await removeThere(oci, [join(dir, index)]);
       return { id: newest, files: 0, bytes: 0, isNew: false };
     }
-    const { files, bytes } = taken;
+    const { files, bytes } = changes;
     await publishLayer(oci, draft, { parent: newest, files, bytes, reference: { kind: "last", holder: dir } });
     await writeMachine(oci, dir, { ...record, last: { id: draft.id, index } });
     if (record.last !== null) await dropLayer(oci, record.last.id, { kind: "last", holder: dir });

@@ -99,7 +99,7 @@ export function rootKeyOf({ template }: Pick<SandboxConfig, "template">, basis: 
 
 const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12);
 
-/** Returns a basis with a machine's frozen layers on top of its own. */
+/** Returns a basis with a machine's frozen layers above its other layers. */
 export function withBase(oci: OciContext, { basis, base, rootKey }: Pick<OciDetails, "basis" | "base" | "rootKey">): Basis {
   if (base.length === 0) return basis;
   const rootName = `root-${rootKey}`;

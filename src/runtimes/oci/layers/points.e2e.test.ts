@@ -97,10 +97,10 @@ describe.skipIf(!asRoot)("points of a machine", () => {
     const layer = newLayer("layer");
     const sandbox = await machine(layer);
     await sh(sandbox, "head -c 3000000 /dev/urandom > big; truncate -s 10G sparse");
-    const kept = readdirSync(layer);
+    const before = readdirSync(layer);
     await expect(points().take(layer, { sandbox: sandbox.id, bytesMax: 1_000_000 })).rejects.toMatchObject({ code: "too_large" });
     expect(readdirSync(join(stateDir, "layers"))).toEqual([]);
-    expect(readdirSync(layer)).toEqual(kept);
+    expect(readdirSync(layer)).toEqual(before);
     expect((await points().take(layer, { sandbox: sandbox.id, bytesMax })).bytes).toBeLessThan(4_000_000);
     await sandbox.destroy();
     await runtime.removeLayer?.(layer);

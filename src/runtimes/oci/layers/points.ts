@@ -35,9 +35,9 @@ export function ociPoints(oci: OciContext): MachinePoints {
       refuseDisk(layer);
       await finishRestore(oci, layer);
       const take = () => takePoint(oci, machineOfLayer(layer), { bytesMax });
-      const taken = sandbox === undefined ? await take() : await whileFrozen(oci, sandbox, take);
-      if (taken.id !== null) await keepPoint(oci, layer, taken.id);
-      return taken;
+      const point = sandbox === undefined ? await take() : await whileFrozen(oci, sandbox, take);
+      if (point.id !== null) await keepPoint(oci, layer, point.id);
+      return point;
     },
     async restore(layer, point) {
       refuseDisk(layer);

@@ -6,7 +6,7 @@ import { checkValue, tellProblems } from "../../../contract/error/plain-problems
 import { SandboxId, SnapshotId } from "../../../contract/ids.ts";
 import { ProcessIdentity } from "../../../contract/process-identity.ts";
 import { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
-import { ABSENT, ifErrno, isErrno, jsonOrNull } from "../../../lib/failures.ts";
+import { ABSENT, ifErrno, ignore, isErrno, jsonOrNull } from "../../../lib/failures.ts";
 import { newId } from "../../../lib/new-id.ts";
 import { isRunning } from "../../../sandbox/process-identity.ts";
 import { Basis } from "../details.ts";
@@ -159,7 +159,7 @@ export async function usedLayers(
  * leaves. Idempotent.
  */
 export async function removeSnapshotFiles(oci: OciContext, id: SnapshotId): Promise<void> {
-  const record = await readSnapshot(oci, id).catch(() => null);
+  const record = await ignore(readSnapshot(oci, id), "without a record, a sweep finds the layers that it held");
   const trashDir = join(oci.context.stateDir, "snapshots", `${GONE_PREFIX}${id}`);
   await rename(snapshotDir(oci, id), trashDir).catch((error: unknown) => {
     if (!isErrno(error, "ENOENT")) throw error;

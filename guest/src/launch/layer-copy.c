@@ -1,5 +1,5 @@
 /* Copies entries of a layer with everything that the overlay shows of them. */
-#include "layers/layers.h"
+#include "launch/layers.h"
 
 #include "launch/launch.h"
 

@@ -1,5 +1,5 @@
 /* Makes one layer of several. */
-#include "layers/layers.h"
+#include "launch/layers.h"
 
 #include "launch/launch.h"
 

@@ -2,7 +2,7 @@
  * Takes the changes of a writable layer since its last point. The upper folder of an overlay stays in place, because
  * programs have its files open; what changed is found by inode and change time, which code inside cannot choose.
  */
-#include "layers/layers.h"
+#include "launch/layers.h"
 
 #include "launch/launch.h"
 
@@ -84,7 +84,7 @@ static void finish_level(struct level *level) {
   close(level->out);
 }
 
-/* Nothing answers a socket any more, and code inside cannot create devices. Both are left out, with what they hide. */
+/* Nothing answers a socket after its sandbox, and code inside cannot create devices. Both are left out, with what they hide. */
 static bool is_kept(const struct stat *status) {
   return S_ISREG(status->st_mode) || S_ISLNK(status->st_mode) || S_ISFIFO(status->st_mode);
 }

@@ -2,7 +2,7 @@
  * An index: for each entry its name, type, inode and change time, in the order of a walk. Folders are followed by their
  * entries, and end with a record without a name. Only the host writes and reads it.
  */
-#include "layers/layers.h"
+#include "launch/layers.h"
 
 #include "launch/launch.h"
 

@@ -1,5 +1,5 @@
 /* The sorted names in a folder. */
-#include "layers/layers.h"
+#include "launch/layers.h"
 
 #include "launch/launch.h"
 

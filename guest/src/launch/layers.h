@@ -13,7 +13,7 @@
 #define LAYER_ENTRIES_MAX 4000000
 #define XATTR_VALUE_MAX (64 * 1024)
 
-/* copy.c */
+/* layer-copy.c */
 
 /* What happened so far in a copy, and its limits. */
 struct copying {
@@ -37,7 +37,7 @@ void set_times(int fd, const struct stat *status);
 void copy_entry(struct copying *copying, int from, int root, int to, const char *name, const char *path, const struct stat *status);
 void forget_links(struct copying *copying);
 
-/* names.c: the sorted names in a folder. */
+/* layer-names.c: the sorted names in a folder. */
 struct names {
   char **list;
   size_t count;
@@ -46,7 +46,7 @@ struct names {
 struct names read_names(int folder, uint64_t *entries_left);
 void free_names(struct names *names);
 
-/* index.c: what a writable layer contained at its last point. */
+/* layer-index.c: what a writable layer contained at its last point. */
 enum { ENTRY_FOLDER = 1, ENTRY_WHITEOUT = 2, ENTRY_OTHER = 3 };
 struct index_entry {
   const char *name;
@@ -73,10 +73,10 @@ void write_entry(struct index_writer *writer, const struct index_entry *entry);
 void end_folder(struct index_writer *writer);
 void store_index(struct index_writer *writer, const char *path);
 
-/* merge.c: makes one layer of several, topmost first. The result shares their files by hard links. */
+/* layer-merge.c: makes one layer of several, topmost first. The result shares their files by hard links. */
 void merge_layers(const char *to, char **layers, size_t count, bool rootless);
 
-/* take.c: the changes of a writable layer since `index`, or since it was empty without one. */
+/* layer-take.c: the changes of a writable layer since `index`, or since it was empty without one. */
 struct take {
   const char *upper, *old_index, *new_index, *out;
   /* The mounted view of the layer over its lower layers, in which moved folders are complete; -1 without it. */
