@@ -84,7 +84,10 @@ static void finish_level(struct level *level) {
   close(level->out);
 }
 
-/* Nothing answers a socket after its sandbox, and code inside cannot create devices. Both are left out, with what they hide. */
+/*
+ * Nothing answers a socket after its sandbox, and code inside cannot create devices. Both are left out, with what they
+ * hide.
+ */
 static bool is_kept(const struct stat *status) {
   return S_ISREG(status->st_mode) || S_ISLNK(status->st_mode) || S_ISFIFO(status->st_mode);
 }
