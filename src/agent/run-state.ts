@@ -130,11 +130,17 @@ const handlers: Handlers<EventFor<typeof runEvents, "state">, RunState> = {
   "run.forked": ({ data }, state) => {
     const { ended } = state;
     state.traceparent = null;
+    // Its own costs begin at nothing.
+    Object.assign(state, { stepEnded: data.from.step, costAtStepEnd: 0 });
     attend(state, data);
     beginAgain(state);
     if (data.isTail) state.ended = ended;
   },
-  "run.rewound": (_, state) => beginAgain(state),
+  "run.rewound": ({ data }, state) => {
+    // What the abandoned steps cost is not part of the next one.
+    Object.assign(state, { stepEnded: data.toStep, costAtStepEnd: state.costUsd ?? state.costAtStepEnd });
+    beginAgain(state);
+  },
   "step.started": (_, state) => {
     state.tools.clear();
     state.lastStop = null;

@@ -9,6 +9,7 @@ import { Budgets } from "../contract/run/run.ts";
 import { RunEvent } from "../contract/run/run-event.ts";
 import { Priority, RunQueueView } from "../contract/run/run-queue.ts";
 import { ReplayEvent, ReplayRun } from "../contract/run/run-replay.ts";
+import { RunTimeline } from "../contract/run/run-timeline.ts";
 import {
   AnswerQuestion,
   ContinueRun,
@@ -219,6 +220,14 @@ export const runs = {
     scope: "run",
     owned: "run",
     summary: "Take a run back to a step: its conversation and files. A fork preserves what is taken back.",
+  }),
+  /** Returns the steps of a run, without those that were rewound, and its forks. Throws `not_found`. */
+  timeline: verb({
+    path: "GET /v1/runs/{run}/timeline",
+    gives: RunTimeline,
+    scope: "read",
+    owned: "run",
+    summary: "Get the steps of a run, what each changed and cost, and the forks of the run.",
   }),
   /** Changes the priority of a queued run. Throws `conflict` for a run that is not queued. */
   prioritize: verb({

@@ -43,6 +43,8 @@ export interface DiffOptions {
   includeIgnored?: boolean | undefined;
   /** The number of steps of the named run, or of the session's last, after which to take the files; see `points`. */
   at?: number | undefined;
+  /** Shows what changed since this step instead of since the session started. */
+  since?: number | undefined;
   /** For a patch that is read, not applied: reports only that binary and large files differ. */
   brief?: boolean | undefined;
   signal?: AbortSignal;
@@ -51,7 +53,7 @@ export interface DiffOptions {
 const paths = z.array(z.string().min(1).max(4096)).max(1000).optional();
 /** The number of steps of the named run, or of the session's last. */
 const at = Step.optional();
-const diffed = { paths, includeIgnored: z.boolean().optional(), at };
+const diffed = { paths, includeIgnored: z.boolean().optional(), at, since: at };
 
 /** A piece of a diff, with its bytes encoded as text. */
 export const SentDiffPiece = z.discriminatedUnion("kind", [

@@ -46,6 +46,32 @@ export const forkCommands = defineCommands([
     load: async () => (await import("./fork-run.ts")).forkRun,
   },
   {
+    path: ["timeline"],
+    summary: "Show the steps of a run, what each changed and cost, and its forks",
+    options: [jsonOption],
+    arguments: [
+      {
+        name: "RUN",
+        summary: "a run's id, an id prefix, or its name (default: this folder's newest)",
+        completes: ["run"],
+        optional: true,
+      },
+    ],
+    examples: [["caisson timeline run_k3v", "then: caisson diff run_k3v --from 3 --to 4"]],
+    load: async () => (await import("./timeline.ts")).showTimeline,
+  },
+  {
+    path: ["show"],
+    summary: "Print a file of a run's workspace, as it is or as it was after a step",
+    options: [],
+    arguments: [
+      { name: "RUN", summary: "a run or session, by id or name; RUN@STEP for the file after that step", completes: ["run"] },
+      { name: "PATH", summary: "the file, relative to the workspace" },
+    ],
+    examples: [["caisson show run_k3v@4 src/parser.ts", "the file after the fourth step"]],
+    load: async () => (await import("./show-file.ts")).showFile,
+  },
+  {
     path: ["rewind"],
     summary: "Take a run back to one of its steps: conversation and files",
     details:

@@ -273,10 +273,16 @@ export const runCommands = defineCommands([
       { name: "ignored", summary: "Include new files that your .gitignore files match" },
       { name: "applied", summary: "Show what the last `apply` changed" },
       {
-        name: "at",
+        name: "from",
         value: "STEP",
-        summary: "Show the changes as of this step: the start of the run, or the start of a later turn",
+        summary: "Show only what changed after this step",
       },
+      {
+        name: "to",
+        value: "STEP",
+        summary: "Show the changes as of this step; --at is the same",
+      },
+      { name: "at", value: "STEP", summary: "Show the changes as of this step" },
       noPager,
       json,
     ],
@@ -284,6 +290,7 @@ export const runCommands = defineCommands([
     examples: [
       ["caisson diff", "changes of this folder's newest run, as a unified diff"],
       ["caisson diff src/parser.ts", "only that file"],
+      ["caisson diff run_k3v --from 3 --to 5", "what steps 4 and 5 changed"],
     ],
     load: async () => (await import("../sessions/changes-commands.ts")).diff,
   },

@@ -14,7 +14,8 @@ export async function showApplied(
   args: ParsedArguments,
   { name, paths }: { name: string; paths: readonly string[] },
 ): Promise<number> {
-  if (args.option("at") !== undefined) throw new CaissonError("invalid", "--applied and --at are mutually exclusive");
+  for (const name of ["at", "from", "to"])
+    if (args.option(name) !== undefined) throw new CaissonError("invalid", `--applied and --${name} are mutually exclusive`);
   const found = await context.station.sessions.applied(name);
   const { applies, diff } = found;
   const [last] = applies;

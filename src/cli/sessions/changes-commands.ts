@@ -19,8 +19,12 @@ export async function diff(context: CliContext, args: ParsedArguments): Promise<
   const { sessions } = context.station;
   const { name, paths, isRunNamed } = await runAndPaths(context, args.positionals);
   if (args.flag("applied")) return await showApplied(context, args, { name, paths });
-  const at = args.option("at");
-  const step = at === undefined ? {} : { at: parseStep("--at", at) };
+  const at = args.option("to") ?? args.option("at");
+  const since = args.option("from");
+  const step = {
+    ...(at !== undefined && { at: parseStep("--to", at) }),
+    ...(since !== undefined && { since: parseStep("--from", since) }),
+  };
   const options = { paths, includeIgnored: args.flag("ignored"), signal: context.interruption.signal, ...step };
   if (!args.flag("json") && !args.flag("stat")) {
     const files: ShownFile[] = [];

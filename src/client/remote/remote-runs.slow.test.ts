@@ -26,6 +26,12 @@ const tests: VerbTests<"runs"> = {
       expect(await reached.runs.get(run.slice(0, 12))).toEqual(await station().runs.get(run));
       await expect(reached.runs.get("run_aaaaaaaaaaaa")).rejects.toMatchObject({ code: "not_found" });
     },
+    async timeline(reached) {
+      const run = await endedRun();
+      const timeline = await reached.runs.timeline(run);
+      expect(timeline).toEqual(await station().runs.timeline(run));
+      expect(timeline).toMatchObject({ run, from: null, steps: [{ step: 1, isInherited: false }], forks: [] });
+    },
     async list(reached) {
       for (let count = 0; count < 3; count += 1) await endedRun();
       expect(await reached.runs.list()).toEqual(await station().runs.list());

@@ -2,6 +2,7 @@ import type { Session, WorkspaceSource } from "../../contract/session/session.ts
 import type { NewSessionEvent } from "../../contract/session/session-event.ts";
 import { keepAppliedDiff } from "../../workspace/applied-diffs.ts";
 import type { Change, Changes } from "../../workspace/change.ts";
+import { changesBetween } from "../../workspace/changes-between.ts";
 import type { IgnoredFiles } from "../../workspace/ignore-rules.ts";
 import { type ChangesOptions, changesOf } from "./session-changes.ts";
 import type { PointFiles } from "./step-files.ts";
@@ -15,8 +16,8 @@ export interface ChangedWork {
   source: WorkspaceSource;
   /** The commit that a git workspace started from. */
   commit: string | null;
-  /** Returns the changes; with `at`, as of this step. */
-  changes(options?: IgnoredFiles & { at?: number | undefined }): Promise<Changes>;
+  /** Returns the changes; with `at`, as of this step; with `since`, only those after that step. */
+  changes(options?: IgnoredFiles & { at?: number | undefined; since?: number | undefined }): Promise<Changes>;
   /** Returns git's blob ids of the files applied to the original folder, by path. */
   readApplied(): Promise<ReadonlyMap<string, string>>;
   /**
@@ -44,8 +45,10 @@ export function workOfSession(
     source,
     commit,
     notesBefore: true,
-    async changes({ at, ...ignoring } = {}) {
-      return await changesOf(session, { ...options, ignoring, ...(at !== undefined && { version: await options.filesAfter(at) }) });
+    async changes({ at, since, ...ignoring } = {}) {
+      const changesAt = async (step: number | undefined) =>
+        await changesOf(session, { ...options, ignoring, ...(step !== undefined && { version: await options.filesAfter(step) }) });
+      return since === undefined ? await changesAt(at) : changesBetween(await changesAt(since), await changesAt(at));
     },
     readApplied: () => options.sessions.readApplied(id),
     noteApplied: (files) => options.sessions.noteApplied(id, files),

@@ -39,8 +39,9 @@ export function workOfSandbox(record: SandboxRecord, options: ChangesOptions & {
     source: sourceOf(record, options),
     commit: null,
     notesBefore: true,
-    async changes({ at, ...ignoring } = {}) {
-      if (at !== undefined) throw new CaissonError("unsupported", `the sandbox ${id} has no files from earlier steps`);
+    async changes({ at, since, ...ignoring } = {}) {
+      if (at !== undefined || since !== undefined)
+        throw new CaissonError("unsupported", `the sandbox ${id} has no files from earlier steps`);
       return await changesIn(record, { ...options, applied: await readApplied(), ignoring });
     },
     readApplied,
