@@ -34,6 +34,7 @@ const requests: Partial<Record<RouteName, { query?: string; body?: unknown }>> =
   "networks.change": { body: { how: "set", policy: { mode: "none" } } },
   "sessions.note": { body: {} },
   "sessions.readFile": { query: "?path=x" },
+  "runs.rewind": { body: { to: 0 } },
   "runs.prioritize": { body: { priority: 1 } },
   "runs.label": { body: { team: "walls" } },
   "sandboxes.label": { body: { team: "walls" } },

@@ -5,6 +5,7 @@ import { defined } from "../lib/defined.ts";
 import type { Station } from "../verbs/station.ts";
 import { prepareWorkspace } from "../workspace/git/check-out.ts";
 import type { MirrorOptions } from "../workspace/git/git-mirror.ts";
+import { originOfStep } from "./forks/fork-files.ts";
 import { type Rewinding, restoreRunFiles } from "./forks/restore-files.ts";
 import { recoverRewinds } from "./forks/rewind-run.ts";
 import { findRun } from "./names/find-run.ts";
@@ -90,6 +91,7 @@ export function createLocalStation(options: LocalStationOptions): LocalStation {
     findRun: (word: string) => findRun(word, log),
     facts: (run: string) => runs.facts(run),
     turns: (run: string) => turnsOf(log, run),
+    origin: (at: { run: string; step: number }) => originOfStep(at, core),
   };
   const forking = { planFork: async (from: ForkedFrom) => planFork(await forkSource(from.session, from, sessionWork), sessionWork) };
   const restoreFiles = (run: string, to: Rewinding) => restoreRunFiles(run, to, sessionWork);

@@ -10,8 +10,8 @@ export function changesBetween(before: Changes, after: Changes): Changes {
   const paths = [...new Set([...from.keys(), ...to.keys()])].sort();
   const changes = paths.flatMap((path): Change[] => {
     const [then, now] = [from.get(path), to.get(path)];
-    const begun = (then ?? now)?.begun ?? null;
-    const sides = { before: then === undefined ? begun : then.current, after: now === undefined ? begun : now.current };
+    const original = (then ?? now)?.original ?? null;
+    const sides = { before: then === undefined ? original : then.current, after: now === undefined ? original : now.current };
     return sameSide(sides.before, sides.after) ? [] : [{ path, from: null, ...sides, changedOutside: false }];
   });
   const left = new Map([...before.leftOut, ...after.leftOut].map((each) => [each.path, each]));
@@ -19,11 +19,11 @@ export function changesBetween(before: Changes, after: Changes): Changes {
 }
 
 /** Returns each changed path, as it was at the beginning and as it is. A moved file changed at both of its paths. */
-function sidesOf(changes: readonly Change[]): Map<string, { begun: FileSide | null; current: FileSide | null }> {
-  const sides = new Map<string, { begun: FileSide | null; current: FileSide | null }>();
+function sidesOf(changes: readonly Change[]): Map<string, { original: FileSide | null; current: FileSide | null }> {
+  const sides = new Map<string, { original: FileSide | null; current: FileSide | null }>();
   for (const { path, from, before, after } of changes) {
-    sides.set(path, { begun: from === null ? before : null, current: after });
-    if (from !== null) sides.set(from, { begun: before, current: null });
+    sides.set(path, { original: from === null ? before : null, current: after });
+    if (from !== null) sides.set(from, { original: before, current: null });
   }
   return sides;
 }

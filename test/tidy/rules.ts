@@ -137,6 +137,7 @@ const rawWriters = [
   "src/cli/terminal/process-stdio.ts",
   "src/cli/terminal/print-diff.ts",
   "src/cli/sandboxes/cp.ts",
+  "src/cli/runs/show-file.ts",
   "src/cli/server/artifact-commands.ts",
   "src/cli/templates/export-command.ts",
   // Writes messages for a program, never for a terminal.

@@ -63,7 +63,7 @@ export const forkCommands = defineCommands([
   {
     path: ["show"],
     summary: "Print a file of a run's workspace, as it is or as it was after a step",
-    options: [],
+    options: [{ name: "json", summary: "Print JSON, with the content in base64" }],
     arguments: [
       { name: "RUN", summary: "a run or session, by id or name; RUN@STEP for the file after that step", completes: ["run"] },
       { name: "PATH", summary: "the file, relative to the workspace" },

@@ -11,6 +11,10 @@ export async function showFile(context: CliContext, args: ParsedArguments): Prom
   const pieces: Uint8Array[] = [];
   for await (const piece of context.station.sessions.readFile(name, { path, ...defined({ at }) })) pieces.push(piece);
   const content = Buffer.concat(pieces);
+  if (args.flag("json")) {
+    await context.stdout.printJson({ name, step: at ?? null, path, bytes: content.length, base64: content.toString("base64") });
+    return 0;
+  }
   // An agent wrote the file, so a terminal gets it without control sequences.
   if (context.stdout.isTerminal)
     await context.stdout.print(

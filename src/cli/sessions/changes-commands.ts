@@ -19,13 +19,8 @@ export async function diff(context: CliContext, args: ParsedArguments): Promise<
   const { sessions } = context.station;
   const { name, paths, isRunNamed } = await runAndPaths(context, args.positionals);
   if (args.flag("applied")) return await showApplied(context, args, { name, paths });
-  const at = args.option("to") ?? args.option("at");
-  const since = args.option("from");
-  const step = {
-    ...(at !== undefined && { at: parseStep("--to", at) }),
-    ...(since !== undefined && { since: parseStep("--from", since) }),
-  };
-  const options = { paths, includeIgnored: args.flag("ignored"), signal: context.interruption.signal, ...step };
+  const { isNow, ...steps } = stepsOf(args);
+  const options = { paths, includeIgnored: args.flag("ignored"), signal: context.interruption.signal, ...steps };
   if (!args.flag("json") && !args.flag("stat")) {
     const files: ShownFile[] = [];
     const leftOut: LeftOut[] = [];
@@ -43,7 +38,7 @@ export async function diff(context: CliContext, args: ParsedArguments): Promise<
     await tellFiles(context, files);
     await tellLeftOut(context, leftOut);
     await tellIgnored(context, ignored, "--ignored shows them");
-    if (files.length === 0 && at === undefined) await tellApplied(context, name);
+    if (files.length === 0 && isNow) await tellApplied(context, name);
     return 0;
   }
   const found = await sessions.diff(name, options);
@@ -56,8 +51,19 @@ export async function diff(context: CliContext, args: ParsedArguments): Promise<
   await tellFiles(context, found.files);
   await tellLeftOut(context, found.leftOut);
   await tellIgnored(context, found.ignored, "--ignored shows them");
-  if (found.files.length === 0 && at === undefined) await tellApplied(context, name);
+  if (found.files.length === 0 && isNow) await tellApplied(context, name);
   return 0;
+}
+
+/** Returns the steps between which to compare. */
+function stepsOf(args: ParsedArguments): { at?: number; since?: number; isNow: boolean } {
+  const at = args.option("to") ?? args.option("at");
+  const since = args.option("from");
+  return {
+    ...(at !== undefined && { at: parseStep("--to", at) }),
+    ...(since !== undefined && { since: parseStep("--from", since) }),
+    isNow: at === undefined && since === undefined,
+  };
 }
 
 /** A word that names no run or session was either meant as a path or mistyped. */

@@ -3,7 +3,7 @@ import { isAtFork, type RunFacts } from "../../contract/run/run-facts.ts";
 import type { Session } from "../../contract/session/session.ts";
 import type { Log } from "../../log/log.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
-import type { SessionStore } from "../../workspace/sessions.ts";
+import { ifUnusable, type SessionStore } from "../../workspace/sessions.ts";
 import type { StartRunOptions } from "../runs/start-run.ts";
 import type { PlannedFork } from "../sessions/fork-session.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
@@ -89,6 +89,19 @@ async function isStillAfter(
   if (last === undefined) return true;
   if (last.type === "session.undone") return isAtFork(facts) && last.data.run === run;
   return last.type === "session.run_started" && last.data.run === run;
+}
+
+/** Returns the session and run from which a fork has a step; null if it took the step itself, or if they are gone. */
+export async function originOfStep(
+  at: { run: string; step: number },
+  { log, sessions }: Pick<ForkFilesOptions, "log" | "sessions">,
+): Promise<{ session: Session; run: string } | null> {
+  const { ends } = await readStepEnds(log, at.run);
+  const seq = ends[at.step];
+  const run = typeof seq === "number" ? await sameStepInParent(at.run, { step: at.step, seq }, log) : null;
+  if (run === null) return null;
+  const session = await sessions.get((await headOfRun(log, run)).facts.session).catch(ifUnusable);
+  return session === null ? null : { session, run };
 }
 
 /** Returns the run that a fork has this step from, if that run still exists and did not rewind it. */

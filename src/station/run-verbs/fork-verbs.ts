@@ -9,6 +9,7 @@ import { rewindRun } from "../forks/rewind-run.ts";
 import type { RunQueue } from "../queue/run-queue.ts";
 import type { ReplayVerbOptions } from "../replay/replay-verb.ts";
 import type { Runs } from "../runs/runs.ts";
+import { timelineOf } from "../runs/timeline.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import type { RunVerbsOptions } from "./run-verbs.ts";
 
@@ -17,10 +18,11 @@ interface ForkVerbsOptions extends RunVerbsOptions {
   resume: RunVerbs["resume"];
 }
 
-/** The verbs that create forks of a run, and that take a run back. */
-export function forkVerbs(options: ForkVerbsOptions): Pick<RunVerbs, "fork" | "rewind"> {
+/** The verbs that show the steps of a run, create forks of it, and take it back. */
+export function forkVerbs(options: ForkVerbsOptions): Pick<RunVerbs, "fork" | "rewind" | "timeline"> {
   const { view, resume } = options;
   return {
+    timeline: (run) => timelineOf(run, options),
     async fork(run, input, { signal } = {}) {
       const request = parseRequest(ForkRun, input, "a fork");
       const { by, count, detached } = request;

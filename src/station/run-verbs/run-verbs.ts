@@ -26,7 +26,6 @@ import type { RunDrives } from "../runs/run-drives.ts";
 import { allEvents, runEvents } from "../runs/run-events.ts";
 import { createRequestedRun, type ModelTape, type StartRunOptions, tapeOf } from "../runs/start-run.ts";
 import { type StopRunOptions, stopRun } from "../runs/stop-run.ts";
-import { timelineOf } from "../runs/timeline.ts";
 import { appendUnowned, runEndedError } from "../vocabulary/append-unowned.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import { refuseRewinding } from "../vocabulary/refuse-rewinding.ts";
@@ -110,7 +109,6 @@ export function createRunVerbs(options: RunVerbsOptions): RunVerbs {
     list: async (request = {}) => await listRuns(parseRequest(ListRuns, request, "a list of runs"), views),
     events: (run, eventOptions = {}) => runEvents(log, run, eventOptions),
     allEvents: (eventOptions = {}) => allEvents(log, eventOptions),
-    timeline: (run) => timelineOf(run, views),
     lastPosition: () => log.lastPosition(),
     wait: (run, { signal } = {}) => waitFor(run, { ...options, view, signal }),
     send: async (run, message) => ({ message: await sendMessage(run, parseRequest(SendMessage, message, "a message"), options) }),

@@ -13,13 +13,16 @@ export interface StepFilesOptions {
   sessions: SessionStore;
   /** Returns the turns of a run, oldest first. */
   turns: (run: string) => Promise<Turn[]>;
+  /** Returns the session and run from which a fork has this step; null if it took the step itself. */
+  origin?: (at: { run: string; step: number }) => Promise<{ session: Session; run: string } | null>;
 }
 
 /** Returns the points of a session: the turns of runs before which its files were stored, and the steps after which. */
 export async function pointsOf(session: Session, options: StepFilesOptions): Promise<SessionPoint[]> {
   const history = await options.sessions.history(session.id);
   const points = await options.sessions.points(session.id);
-  const runs = [...new Set(history.flatMap((event) => (event.type === "session.run_started" ? [event.data.run] : [])))];
+  const started = history.flatMap((event) => (event.type === "session.run_started" ? [event.data.run] : []));
+  const runs = [...new Set([...started, ...points.map(({ run }) => run)])];
   const found: SessionPoint[] = [];
   for (const run of runs) {
     for (const turn of (await ignore(options.turns(run), "a run with a damaged log has no points")) ?? []) {
@@ -85,6 +88,8 @@ export async function filesAfter(session: Session, at: { run: string; step: numb
   }
   const point = stored.find(({ run, step }) => run === at.run && step === at.step);
   if (point !== undefined) return point.files;
+  const origin = (await options.origin?.(at)) ?? null;
+  if (origin !== null) return await filesAfter(origin.session, { run: origin.run, step: at.step }, options);
   throw notStored(
     at,
     (await pointsOf(session, options)).filter(({ run }) => run === at.run),
