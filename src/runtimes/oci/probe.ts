@@ -3,6 +3,7 @@ import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import type { Finding, Probe } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox, Process } from "../../sandbox/sandbox.ts";
 import { findings, problemOf } from "./findings.ts";
+import { sharingFindings } from "./layers/sharing.ts";
 import type { OciContext } from "./oci-context.ts";
 
 const namespaces = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"] as const;
@@ -20,7 +21,7 @@ export async function probeHouse(oci: OciContext, options: { create(config: Sand
       timeoutMs: COMMAND_TIMEOUT_MS,
     });
     const { text, firstMs } = await readOutput(process);
-    const result = compare(text);
+    const result = [...compare(text), ...(await sharingFindings(oci.context.stateDir))];
     return { usable: result.every(({ level }) => level !== "problem"), startMs: firstMs - startedMs, findings: [...before, ...result] };
   } catch (error) {
     return { usable: false, startMs: null, findings: [...before, problemOf(error)] };
