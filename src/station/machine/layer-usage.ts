@@ -21,6 +21,13 @@ export async function copyFolders(sessionDir: string): Promise<Map<string, strin
 /** Returns the folder of a frozen layer. */
 export const layerFolder = (stateDir: string, id: string) => join(stateDir, "layers", id);
 
+/** Returns the folder of the layer that a snapshot made; null for a layer, and for a snapshot of an earlier version. */
+async function newestLayer(dir: string, stateDir: string): Promise<string | null> {
+  const text = await ifErrno(readFile(join(dir, "snapshot.json"), "utf8"), ABSENT, "");
+  const [newest] = (jsonOrNull(text) as { layers?: { id: string }[] } | null)?.layers ?? [];
+  return newest === undefined ? null : layerFolder(stateDir, newest.id);
+}
+
 /** Returns the folders of other snapshots and layers that a snapshot or a layer builds on. */
 async function foldersBelow(dir: string, stateDir: string): Promise<string[]> {
   const read = async (name: string) => jsonOrNull(await ifErrno(readFile(join(dir, name), "utf8"), ABSENT, ""));
@@ -69,9 +76,13 @@ export function createLayerMeasure({ stateDir, bound }: { stateDir: string; boun
   };
   return {
     async measure(dir: string): Promise<LayerUsage> {
-      const ownBytes = await once(dir);
+      const newest = await newestLayer(dir, stateDir);
+      let ownBytes = await once(dir);
       let sharedBytes = 0;
-      for (const path of await allBelow(dir)) sharedBytes += await once(path);
+      for (const path of await allBelow(dir)) {
+        if (path === newest) ownBytes += await once(path);
+        else sharedBytes += await once(path);
+      }
       return { ownBytes, sharedBytes };
     },
     /** Adds what a container engine measured itself. */
