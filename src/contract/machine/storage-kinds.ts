@@ -20,7 +20,7 @@ const facts = <Thing extends string>(thing: Thing, text: string, { isCounted = t
 export const storageKinds = {
   sandboxes: facts("sandbox", "sandboxes"),
   sessions: facts("session", "sessions, including the changes of runs"),
-  points: facts("points", "earlier states of sessions, and what snapshots share", { isOnRequest: true }),
+  points: facts("points", "earlier states of files, for undo, forks and snapshots", { isOnRequest: true }),
   runs: facts("run", "run logs", { isCounted: false }),
   snapshots: facts("snapshot", "snapshots"),
   images: facts("image", "unpacked images"),
