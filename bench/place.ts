@@ -18,7 +18,7 @@ export interface Place extends AsyncDisposable {
   docker: readonly string[];
   /** A busybox image of that engine. */
   image: string;
-  oci(options: { ociRuntime: "runc" | "crun"; pool?: NonNullable<OciOptions["pool"]> }): OciRuntime;
+  oci(options: { ociRuntime: "runc" | "crun"; pool?: NonNullable<OciOptions["pool"]>; stateDir?: string }): OciRuntime;
   dockerRuntime: Awaited<ReturnType<typeof createDockerRuntime>>;
   /** Makes a bundle for the plain OCI runtime. */
   bundle(runtime: "runc" | "crun", args: readonly string[]): Promise<string>;
@@ -48,9 +48,9 @@ export async function openPlace(): Promise<Place> {
     docker: ["docker", "-H", `unix://${engine.socketPath}`],
     image,
     dockerRuntime,
-    oci(options) {
+    oci({ stateDir, ...options }) {
       const runtime = createOciRuntime(
-        { stateDir: join(dir, `oci-${runtimes.length}`), guestPath },
+        { stateDir: stateDir ?? join(dir, `oci-${runtimes.length}`), guestPath },
         { home: homedir(), path: process.env.PATH ?? "", ...options },
       );
       runtimes.push(runtime);

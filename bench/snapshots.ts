@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { runCommand } from "../src/sandbox/run-command.ts";
 import type { Runtime } from "../src/sandbox/runtime.ts";
 import type { OwnedSandbox } from "../src/sandbox/sandbox.ts";
+import { mountBtrfs } from "../test/support/small-disk.ts";
 import { summarise, timeEach } from "./measure.ts";
 import { runPeer } from "./peers.ts";
 import { configOf, type Place } from "./place.ts";
@@ -19,60 +20,90 @@ const WRITE =
 /** Measures points, forks and restores beside `cp -a` and `docker commit`. */
 export async function benchSnapshots(place: Place): Promise<Figures> {
   const rows: Row[] = [];
-  const add = (name: string, ms: number, more: Partial<Row> = {}) => {
-    rows.push({ group: GROUP, name, value: ms, unit: "ms", n: 1, ...more });
-    return ms;
-  };
-  const runtime = place.oci({ ociRuntime: "crun" });
   const folder = join(place.dir, "project");
   await mkdir(folder);
-  const machine = await openMachine(runtime, place.dir, { name: "main", folder });
+  const delta = await measureMachine(place, { on: "delta", dir: place.dir, folder, rows });
+  const disk = mountBtrfs();
+  let btrfs: MachineFigures;
+  try {
+    btrfs = await measureMachine(place, { on: "btrfs", dir: disk.folder, folder, rows });
+  } finally {
+    disk.remove();
+  }
+  const dockerMs = await commitAndRun(place);
+  rows.push({ group: GROUP, name: "`docker commit` and `docker run`", value: dockerMs.p50, unit: "ms", n: dockerMs.n });
+  const forkMs = Math.min(delta.forkMs, btrfs.forkMs);
+  const best = btrfs.forkMs < delta.forkMs ? btrfs : delta;
+  return {
+    rows,
+    targets: [
+      target("fork of a live sandbox: faster than `cp -a`", delta.copyMs / forkMs, { atLeast: 100 }),
+      target("fork of a live sandbox: faster than `docker commit` and `run`", dockerMs.p50 / forkMs, { atLeast: 20 }),
+      target("fork of 100,000 files against 1,000", best.sizes.large / best.sizes.small, { atMost: 2 }),
+      target("point after a step that changed 3 files, delta", delta.changedMs, { atMost: 60 }, "ms"),
+      target("point after a step that changed 3 files, btrfs", btrfs.changedMs, { atMost: 10 }, "ms"),
+      target("16 forks beyond what they change", Math.max(delta.beyondMiB, btrfs.beyondMiB), { atMost: 5 }, "MiB"),
+      target("restore over 100 steps against one, delta", delta.restores.many / delta.restores.one, { atMost: 1.5 }),
+      target("restore over 100 steps against one, btrfs", btrfs.restores.many / btrfs.restores.one, { atMost: 1.5 }),
+    ],
+  };
+}
+
+function target(name: string, measured: number, bound: Pick<Target, "atLeast" | "atMost">, unit: Target["unit"] = "×"): Target {
+  return { name, measured, unit, ...bound };
+}
+
+interface MachineFigures {
+  changedMs: number;
+  forkMs: number;
+  copyMs: number;
+  beyondMiB: number;
+  restores: { one: number; many: number };
+  sizes: { small: number; large: number };
+}
+
+/** Measures one way of storing points. `dir` is a folder on a file system that has it. */
+async function measureMachine(
+  place: Place,
+  { on, dir, folder, rows }: { on: "delta" | "btrfs"; dir: string; folder: string; rows: Row[] },
+): Promise<MachineFigures> {
+  const add = (name: string, ms: number, more: Partial<Row> = {}) => {
+    rows.push({ group: `${GROUP}, ${on}`, name, value: ms, unit: "ms", n: 1, ...more });
+  };
+  const stateDir = join(dir, `state-${on}`);
+  await mkdir(stateDir, { mode: 0o700 });
+  const runtime = place.oci({ ociRuntime: "crun", stateDir });
+  const machine = await openMachine(runtime, dir, { name: "main", folder });
   await machine.write(FILES, FILE_BYTES);
   add("the first point, which stores everything", await timed(() => machine.take()));
   const idle = await timeEach({ n: 20, once: () => machine.take() });
   add("a point after a step that changed nothing", idle.p50, { n: idle.n, p95: idle.p95 });
-  const changedMs = await afterEach(
+  const changed = await afterEach(
     20,
     (n) => machine.sh(`for i in 1 2 3; do echo ${n} > d$i/f${n}; done`),
     () => machine.take(),
   );
-  add("a point after a step that changed 3 files", changedMs.p50, { n: changedMs.n, p95: changedMs.p95 });
-  const forkMs = await afterEach(
+  add("a point after a step that changed 3 files", changed.p50, { n: changed.n, p95: changed.p95 });
+  const fork = await afterEach(
     10,
     (n) => machine.sh(`echo ${n} > d9/f`),
     async () => await firstCommand(await machine.sandbox.fork()),
   );
-  add("a fork of the live sandbox to its first command", forkMs.p50, { n: forkMs.n, p95: forkMs.p95 });
-  const copyMs = await timeEach({ n: 3, once: (n) => runPeer(["cp", "-a", join(machine.layer, "upper"), join(place.dir, `copy-${n}`)]) });
-  add("`cp -a` of its files", copyMs.p50, { n: copyMs.n });
-  const dockerMs = await commitAndRun(place);
-  add("`docker commit` and `docker run`", dockerMs.p50, { n: dockerMs.n });
-  const beyond = await bytesOfForks(machine, runtime, place.dir);
-  rows.push({ group: GROUP, name: "16 forks of one session, beyond what they change", value: beyond / 2 ** 20, unit: "MiB", n: 1 });
+  add("a fork of the live sandbox to its first command", fork.p50, { n: fork.n, p95: fork.p95 });
+  const upper = on === "btrfs" ? join(machine.layer, "live", "upper") : join(machine.layer, "upper");
+  const copy = await timeEach({ n: 3, once: (n) => runPeer(["cp", "-a", "--reflink=never", upper, join(place.dir, `copy-${on}-${n}`)]) });
+  add("`cp -a` of its files", copy.p50, { n: copy.n });
+  const beyondMiB = (await bytesOfForks(machine, runtime, { dir, on })) / 2 ** 20;
+  rows.push({ group: `${GROUP}, ${on}`, name: "16 forks of one session, beyond what they change", value: beyondMiB, unit: "MiB", n: 1 });
   await machine.close();
-  const restores = await timeRestores(runtime, place.dir, folder);
+  const restores = await timeRestores(runtime, dir, folder);
   add("restore over 1 step", restores.one);
   add("restore over 100 steps", restores.many);
-  const sizes = await forksBySize(runtime, place.dir, folder);
+  const sizes = await forksBySize(runtime, dir, folder);
   add("a fork of a machine with 1,000 files", sizes.small);
   add("a fork of a machine with 100,000 files", sizes.large);
-  const target = (name: string, measured: number, bound: Pick<Target, "atLeast" | "atMost">, unit: Target["unit"] = "×"): Target => ({
-    name,
-    measured,
-    unit,
-    ...bound,
-  });
-  return {
-    rows,
-    targets: [
-      target("fork of a live sandbox: faster than `cp -a`", copyMs.p50 / forkMs.p50, { atLeast: 100 }),
-      target("fork of a live sandbox: faster than `docker commit` and `run`", dockerMs.p50 / forkMs.p50, { atLeast: 20 }),
-      target("fork of 100,000 files against 1,000", sizes.large / sizes.small, { atMost: 2 }),
-      target("point after a step that changed 3 files", changedMs.p50, { atMost: 60 }, "ms"),
-      target("16 forks beyond what they change", beyond / 2 ** 20, { atMost: 5 }, "MiB"),
-      target("restore over 100 steps against one", restores.many / restores.one, { atMost: 1.5 }),
-    ],
-  };
+  await runtime[Symbol.asyncDispose]();
+  return { changedMs: changed.p50, forkMs: fork.p50, copyMs: copy.p50, beyondMiB, restores, sizes };
 }
 
 interface BenchMachine {
@@ -148,7 +179,7 @@ async function commitAndRun({ docker, image }: Place) {
 }
 
 /** Returns what forks of a session take on disk, each having changed one file. */
-async function bytesOfForks(machine: BenchMachine, runtime: Runtime, dir: string): Promise<number> {
+async function bytesOfForks(machine: BenchMachine, runtime: Runtime, { dir, on }: { dir: string; on: "delta" | "btrfs" }): Promise<number> {
   const point = await machine.take();
   if (point === null) throw new Error("there is no point");
   const layers = Array.from({ length: 16 }, (_, n) => join(dir, `fork-${n}`));
@@ -156,10 +187,17 @@ async function bytesOfForks(machine: BenchMachine, runtime: Runtime, dir: string
   for (const layer of layers) {
     await mkdir(layer);
     await points(runtime).fork(machine.layer, layer, { point, bytesMax: BYTES_MAX });
-    bytes += Number((await runPeer(["du", "-s", "--block-size=1", layer])).split("\t")[0]);
+    if (on === "delta") bytes += Number((await runPeer(["du", "-s", "--block-size=1", layer])).split("\t")[0]);
   }
+  // Forks share blocks there, which `du` counts for each of them.
+  if (on === "btrfs") for (const layer of layers) bytes += await exclusiveBytes(layer);
   for (const layer of layers) await runtime.removeLayer?.(layer);
   return bytes;
+}
+
+async function exclusiveBytes(path: string): Promise<number> {
+  const lines = (await runPeer(["btrfs", "filesystem", "du", "--summarize", "--raw", path])).trim().split("\n");
+  return Number(lines.at(-1)?.trim().split(/\s+/)[1]);
 }
 
 async function timeRestores(runtime: Runtime, dir: string, folder: string): Promise<{ one: number; many: number }> {

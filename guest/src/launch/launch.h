@@ -151,6 +151,15 @@ int remove_tree(const char *path);
 int remove_others(const char *folder, const char *prefix);
 int measure_main(char **paths);
 
+/* subvolume.c: subvolumes of btrfs. Returns false for anything but one that we may remove. */
+bool remove_subvolume(int parent, const char *name);
+/*
+ * `subvolume PATH` creates one, if it does not exist. `snapshot FROM TO` copies one, and prints `transaction N`, which
+ * made the copy. With `since TRANSACTION TREE`, also prints what changed since then: `part tree FILES BYTES CHANGED`.
+ * TREE is the subvolume as it was, or "-".
+ */
+int take_snapshots(const struct plan *plan);
+
 /* build.c: applies a record about the sandbox's root; ignores any other. */
 void build_part(struct launch *launch, const struct plan_record *record);
 

@@ -13,6 +13,15 @@
 #define LAYER_ENTRIES_MAX 4000000
 #define XATTR_VALUE_MAX (64 * 1024)
 
+/* point.c */
+
+/*
+ * Change times are taken from a clock that advances with the kernel's ticks. After the next tick, every later change
+ * has another time than those before it.
+ */
+uint64_t coarse_ns(void);
+uint64_t next_tick(uint64_t since_ns);
+
 /* layer-copy.c */
 
 /* What happened so far in a copy, and its limits. */

@@ -13,19 +13,15 @@
 
 enum { TICKS_MAX = 100, TICK_WAIT_US = 250 };
 
-static uint64_t coarse_ns(void) {
+uint64_t coarse_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/*
- * Change times are taken from a clock that advances with the kernel's ticks. After the next tick, every later change
- * has another time than those that we are about to see.
- */
-static uint64_t next_tick(void) {
-  uint64_t start = coarse_ns(), now = start;
-  for (int waited = 0; now == start && waited < TICKS_MAX; waited++) {
+uint64_t next_tick(uint64_t since_ns) {
+  uint64_t now = coarse_ns();
+  for (int waited = 0; now == since_ns && waited < TICKS_MAX; waited++) {
     usleep(TICK_WAIT_US);
     now = coarse_ns();
   }
@@ -56,7 +52,7 @@ int take_point(struct launch *launch, const struct plan *plan) {
   for (size_t i = 0; i < plan->count; i++)
     if (strcmp(plan->records[i].verb, "bytes-max") == 0) copying.bytes_max = plan_bytes(plan->records[i].fields[0]);
   bool viewed = mount_view(launch, plan);
-  uint64_t now_ns = next_tick();
+  uint64_t now_ns = next_tick(coarse_ns());
   for (size_t i = 0; i < plan->count; i++) {
     if (strcmp(plan->records[i].verb, "part") != 0) continue;
     const char **fields = plan->records[i].fields;

@@ -60,6 +60,7 @@ static int clear_pass(int top, unsigned *counter) {
     seen++;
     if (gone(unlinkat(top, entry->d_name, 0)) || gone(unlinkat(top, entry->d_name, AT_REMOVEDIR))) continue;
     if (errno != ENOTEMPTY && errno != EEXIST) seen = -1;
+    else if (remove_subvolume(top, entry->d_name)) continue;
     else if (clear_folder(top, entry->d_name, top, counter) != 0 || !gone(unlinkat(top, entry->d_name, AT_REMOVEDIR))) seen = -1;
   }
   int error = errno;
@@ -68,9 +69,19 @@ static int clear_pass(int top, unsigned *counter) {
   return seen;
 }
 
+/* Removes a subvolume of btrfs without a look at its files. */
+static bool remove_whole(const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (slash == NULL || slash == path) return false;
+  cleanup_free char *folder = strndup(path, (size_t)(slash - path));
+  cleanup_fd int parent = folder == NULL ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return parent >= 0 && remove_subvolume(parent, slash + 1);
+}
+
 int remove_tree(const char *path) {
   if (unlink(path) == 0 || errno == ENOENT) return 0;
   if (rmdir(path) == 0) return 0;
+  if (remove_whole(path)) return 0;
   cleanup_fd int top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (top < 0) return errno == ENOENT ? 0 : -1;
   unsigned counter = 0;

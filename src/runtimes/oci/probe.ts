@@ -21,7 +21,7 @@ export async function probeHouse(oci: OciContext, options: { create(config: Sand
       timeoutMs: COMMAND_TIMEOUT_MS,
     });
     const { text, firstMs } = await readOutput(process);
-    const result = [...compare(text), ...(await sharingFindings(oci.context.stateDir))];
+    const result = [...compare(text), ...(await sharingFindings(oci))];
     return { usable: result.every(({ level }) => level !== "problem"), startMs: firstMs - startedMs, findings: [...before, ...result] };
   } catch (error) {
     return { usable: false, startMs: null, findings: [...before, problemOf(error)] };

@@ -30,6 +30,7 @@ import { transparentRecords } from "./launch/transparent.ts";
 import { diskKind, diskRecords, layerState, makeDisk } from "./layers/disk.ts";
 import { homeRecords } from "./layers/home.ts";
 import { holdRecords, type PlaceLayer, placeLayer, placeView, resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
+import { createLiveTree } from "./layers/live-tree.ts";
 import { finishRestore, writeView } from "./layers/machine.ts";
 import { mountRecords, withMounts } from "./layers/mounts.ts";
 import { layerOf, partsOf, rootKeyOf, withBase } from "./layers/parts.ts";
@@ -92,6 +93,7 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
   const { limits, warnings } = enforcedLimits(config, oci.ability(), layerState(config));
   if (config.keep && oci.cgroups().manager?.lingering === false)
     warnings.push(`the sandbox ends with the user's last session, since lingering is off (\`${LINGER_FIX}\`).`);
+  if (layer !== undefined && limits.diskBytes === null) await createLiveTree(oci, layer);
   const { rootless } = oci.identity();
   const [binary] = oci.binaries();
   if (binary === undefined) throw noRuntime();

@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ABSENT, ifErrno, jsonOrNull, UNREACHABLE } from "../../lib/failures.ts";
 import { type Bound, sizeOf } from "./size-of.ts";
@@ -20,6 +20,16 @@ export async function copyFolders(sessionDir: string): Promise<Map<string, strin
 
 /** Returns the folder of a frozen layer. */
 export const layerFolder = (stateDir: string, id: string) => join(stateDir, "layers", id);
+
+/**
+ * Returns the disk usage of a frozen layer, or of any other folder. A subvolume shares nearly all blocks with the
+ * session's files, so what it changed counts.
+ */
+export async function sizeOfLayer(path: string, bound?: Bound): Promise<{ bytes: number; linkedBytes: number }> {
+  if ((await ifErrno(stat(join(path, "tree")), UNREACHABLE, null)) === null) return sizeOf(path, bound);
+  const text = await ifErrno(readFile(join(path, "layer.json"), "utf8"), UNREACHABLE, "");
+  return { bytes: Number((jsonOrNull(text) as { bytes?: number } | null)?.bytes ?? 0), linkedBytes: 0 };
+}
 
 /** Returns the folder of the layer that a snapshot made; null for a layer, and for a snapshot of an earlier version. */
 async function newestLayer(dir: string, stateDir: string): Promise<string | null> {
@@ -61,7 +71,7 @@ export function createLayerMeasure({ stateDir, bound }: { stateDir: string; boun
   const once = async (path: string): Promise<number> => {
     const known = measured.get(path);
     if (known !== undefined) return known;
-    const { bytes, linkedBytes } = await sizeOf(path, bound);
+    const { bytes, linkedBytes } = await sizeOfLayer(path, bound);
     measured.set(path, bytes - linkedBytes);
     return bytes - linkedBytes;
   };

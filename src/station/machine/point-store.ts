@@ -5,9 +5,8 @@ import type { Runtime } from "../../sandbox/runtime.ts";
 import { ifUnusable, type SessionStore } from "../../workspace/sessions.ts";
 import { forgetPoints } from "../sessions/stored-points.ts";
 import { runStream } from "../vocabulary/station-names.ts";
-import { copyFolders, layerFolder } from "./layer-usage.ts";
+import { copyFolders, layerFolder, sizeOfLayer } from "./layer-usage.ts";
 import type { PrunedStore } from "./prune.ts";
-import { sizeOf } from "./size-of.ts";
 
 interface PointStoreOptions {
   stateDir: string;
@@ -34,7 +33,7 @@ export function createPointStore({ stateDir, log, sessions, runtime }: PointStor
         const folders = [...copies.values(), ...[...new Set(points)].map((id) => layerFolder(stateDir, id))];
         if (folders.length === 0 || !isOld(session.lastUsedAt) || !(await isIdle(session))) continue;
         let bytes = 0;
-        for (const folder of folders) bytes += (await sizeOf(folder)).bytes;
+        for (const folder of folders) bytes += (await sizeOfLayer(folder)).bytes;
         const why = `undo needs ${folders.length === 1 ? "this earlier state" : `these ${folders.length} earlier states`} of its files`;
         things.push({ kind: "points" as const, id: join("points", session.id), name: session.name ?? null, bytes, why });
       }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { DiskUsage, MachineUsage } from "../../contract/machine/machine-verbs.ts";
 import { type StorageKind, storageKindNames } from "../../contract/machine/storage-kinds.ts";
 import { ABSENT, ifErrno, UNREACHABLE } from "../../lib/failures.ts";
-import { copyFolders } from "./layer-usage.ts";
+import { copyFolders, sizeOfLayer } from "./layer-usage.ts";
 import { newBound, sizeOf } from "./size-of.ts";
 
 /** Where the things of a kind are: entries of the state folder, or of one of its folders. */
@@ -36,7 +36,7 @@ export const LOG_FILE = /^(?:station|background)\.log(?:\.\d+)?$/;
 const places: Readonly<Record<StorageKind, FindPlaces>> = {
   sandboxes: listIn("sandboxes"),
   sessions: listIn("sessions"),
-  points: async (stateDir) => [...(await listIn("layers")(stateDir)), ...(await copiesIn(stateDir))],
+  points: async (stateDir) => [...(await entriesOf((name) => !name.startsWith("."), "layers")(stateDir)), ...(await copiesIn(stateDir))],
   builds: listIn("builds"),
   runs: entriesOf((name) => /^log\.db(-wal|-shm)?$/.test(name)),
   snapshots: listIn("snapshots"),
@@ -58,7 +58,7 @@ export async function usageOf(stateDir: string): Promise<MachineUsage> {
   const found = new Map<DiskUsage["kind"], DiskUsage>();
   const add = async (kind: DiskUsage["kind"], { path, count }: Place) => {
     const usage = found.get(kind) ?? { kind, count: 0, bytes: 0 };
-    const { bytes } = await sizeOf(path, bound);
+    const { bytes } = await sizeOfLayer(path, bound);
     found.set(kind, { kind, count: usage.count + count, bytes: usage.bytes + bytes });
   };
   const seen = new Set<string>();

@@ -17,6 +17,7 @@ import type { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
 import { ABSENT, ifErrnoSync, isErrno, UNREACHABLE } from "../../../lib/failures.ts";
 import type { OciDetails } from "../details.ts";
 import type { HeldNamespaces } from "../launch/namespace-pool.ts";
+import { liveDir } from "../layers/live-tree.ts";
 import { layerOf } from "../layers/parts.ts";
 import type { OciContext } from "../oci-context.ts";
 import { type Identity, mapRecords, withRange } from "./identity.ts";
@@ -59,7 +60,7 @@ export function layerRange(oci: RangesOf, layer: string): number | null {
   const { stored } = oci.identity();
   const noted = Number(readOrEmpty(join(layer, LAYER_RANGE_NAME)).trim());
   if (Number.isInteger(noted) && noted > 0) return noted;
-  const upper = lstatSync(join(layer, "upper"), { throwIfNoEntry: false });
+  const upper = lstatSync(join(liveDir(layer), "upper"), { throwIfNoEntry: false });
   if (upper !== undefined) return rangeStartOf(upper.uid, stored.uid);
   return existsSync(join(layer, "disk.ext4")) ? stored.uid : null;
 }

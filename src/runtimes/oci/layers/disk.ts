@@ -10,6 +10,7 @@ import { tmpfsSize } from "../../../sandbox/tmpfs-size.ts";
 import type { OciDetails } from "../details.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
+import { liveDir } from "./live-tree.ts";
 import { LASTING_PREFIX, layerOf } from "./parts.ts";
 
 const DISK_NAME = "disk.ext4";
@@ -30,7 +31,7 @@ export function layerState(config: Pick<SandboxConfig, "workspace">): LayerState
   if (layer === undefined) return null;
   return {
     diskBytes: statSync(join(layer, DISK_NAME), { throwIfNoEntry: false })?.size ?? null,
-    inFolder: existsSync(join(layer, "upper")),
+    inFolder: existsSync(join(liveDir(layer), "upper")),
   };
 }
 

@@ -10,11 +10,12 @@ import { newId } from "../../../lib/new-id.ts";
 import { isRunning } from "../../../sandbox/process-identity.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
+import { isSubvolume } from "./live-tree.ts";
 import type { MountedLayer } from "./mounted-layer.ts";
 
 /**
  * The layer store: layers that are never written again. Each contains a folder for every part of a machine that it
- * changes (root, home, workspace …), and names the layer below it. What uses a layer has a reference in its folder;
+ * changes (root, home, workspace …), or a subvolume with all of them, and names the layer below it. What uses a layer has a reference in its folder;
  * a layer without references is removed.
  */
 export const FrozenLayer = z.object({
@@ -46,10 +47,12 @@ const rootOf = (oci: Store) => join(oci.context.stateDir, "layers");
 export const frozenDir = (oci: Store, id: string) => join(rootOf(oci), id);
 const deltaOf = (dir: string) => join(dir, "delta");
 const wholeOf = (dir: string) => join(dir, "whole");
+const treeOf = (dir: string) => join(dir, "tree");
 
 /** Returns the folder of a part in a layer. It exists only if the layer changes that part. */
 export function frozenPart(oci: Store, { id, whole }: MountedLayer, part: string): string {
   const dir = frozenDir(oci, id);
+  if (existsSync(treeOf(dir))) return join(treeOf(dir), part === "workspace" ? "upper" : `${part}-upper`);
   return join(whole ? wholeOf(dir) : deltaOf(dir), part);
 }
 
@@ -64,6 +67,8 @@ export interface LayerDraft {
   dir: string;
   /** Where the parts are stored. */
   parts: string;
+  /** Where a subvolume with all parts is stored instead. */
+  tree: string;
 }
 
 /** Creates a folder for a new layer. Its name identifies this process, so that a sweep can remove it after a crash. */
@@ -72,7 +77,7 @@ export async function draftLayer(oci: Store): Promise<LayerDraft> {
   const id = newId("ly");
   const dir = join(rootOf(oci), `${DRAFT_PREFIX}${pid}-${startTicks}-${id}`);
   await mkdir(deltaOf(dir), { recursive: true, mode: 0o700 });
-  return { id, dir, parts: deltaOf(dir) };
+  return { id, dir, parts: deltaOf(dir), tree: treeOf(dir) };
 }
 
 export async function discardDraft(oci: Store, draft: LayerDraft): Promise<void> {
@@ -111,6 +116,12 @@ function missing(id: string): CaissonError {
   });
 }
 
+/** Returns the subvolume of a layer that was made on btrfs; null for any other layer. */
+export function frozenTree(oci: Store, id: string): string | null {
+  const tree = treeOf(frozenDir(oci, id));
+  return isSubvolume(tree) ? tree : null;
+}
+
 /** Returns the layers that make up a point, topmost first. */
 export async function chainOf(oci: Store, id: string | null): Promise<MountedLayer[]> {
   const chain: MountedLayer[] = [];
@@ -129,7 +140,8 @@ export async function chainOf(oci: Store, id: string | null): Promise<MountedLay
  */
 export async function shortenChain(oci: Store, id: string): Promise<void> {
   const chain = await chainOf(oci, id);
-  if (chain.length < CHAIN_MAX) return;
+  // Sessions on btrfs do not lengthen a chain, and a subvolume shares no files by hard links.
+  if (chain.length < CHAIN_MAX || chain.some((layer) => existsSync(treeOf(frozenDir(oci, layer.id))))) return;
   const dir = frozenDir(oci, id);
   const draft = join(dir, `whole-${oci.store.thisProcess().pid}`);
   await removeFiles(oci, existsSync(draft) ? [draft] : []);

@@ -17,12 +17,15 @@ import {
   draftLayer,
   dropLayer,
   frozenDir,
+  frozenTree,
   holdLayer,
   type LayerDraft,
   publishLayer,
   type ReferenceKind,
+  readLayer,
   shortenChain,
 } from "./frozen-layers.ts";
+import { copyTreeSince, hasLiveTrees, LIVE_NAME, liveTree, NEXT_PREFIX } from "./live-tree.ts";
 import { MountedLayer } from "./mounted-layer.ts";
 import type { Machine } from "./parts.ts";
 
@@ -30,10 +33,22 @@ import type { Machine } from "./parts.ts";
 const MachineRecord = z.object({
   /** The frozen layers below the writable ones, topmost first. */
   base: z.array(MountedLayer),
-  /** The newest point, and the folder that tells what the writable layers contained then. */
-  last: z.object({ id: z.string(), index: z.string() }).nullable(),
-  /** The base of a restore that has not finished, and an upper folder that is to replace the workspace's. */
-  restoring: z.object({ base: z.array(MountedLayer), upper: z.string().nullable() }).nullable(),
+  /**
+   * The newest point, and what tells how the writable layers differ from it: a folder that says what they contained, or
+   * on btrfs the transaction that ended with them being the same.
+   */
+  last: z.object({ id: z.string(), index: z.string().nullable(), transaction: z.int().optional() }).nullable(),
+  /**
+   * The base of a restore that has not finished, and an upper folder that is to replace the workspace's, or a subvolume
+   * that is to replace all writable layers.
+   */
+  restoring: z
+    .object({
+      base: z.array(MountedLayer),
+      upper: z.string().nullable(),
+      tree: z.object({ name: z.string(), of: z.string(), transaction: z.int() }).nullable().default(null),
+    })
+    .nullable(),
 });
 type MachineRecord = z.infer<typeof MachineRecord>;
 
@@ -70,11 +85,14 @@ async function writeMachine(oci: OciContext, dir: string, record: MachineRecord)
 export async function takePoint(oci: OciContext, machine: Machine, { bytesMax }: { bytesMax: number }): Promise<TakenPoint> {
   const { dir } = machine;
   const stored = await readMachine(dir);
-  // A backup may lack the newest points.
-  const hasLast = stored.last !== null && existsSync(frozenDir(oci, stored.last.id));
+  // A backup may lack the newest points, and has plain folders instead of subvolumes.
+  const isComparable = stored.last?.index !== null || liveTree(dir) !== null;
+  const hasLast = stored.last !== null && isComparable && existsSync(frozenDir(oci, stored.last.id));
   const record = hasLast ? stored : { ...stored, last: null };
   const newest = record.last?.id ?? record.base[0]?.id ?? null;
   if (machine.parts.length === 0) return { id: newest, files: 0, bytes: 0, isNew: false };
+  const tree = liveTree(dir);
+  if (tree !== null) return await takeTree(oci, { dir, tree, record, bytesMax });
   const draft = await draftLayer(oci);
   const index = `${INDEX_PREFIX}${randomLetters(8)}`;
   await mkdir(join(dir, index), { mode: 0o700 });
@@ -97,6 +115,34 @@ export async function takePoint(oci: OciContext, machine: Machine, { bytesMax }:
       await discardDraft(oci, draft);
       await removeThere(oci, [join(dir, index)]);
     }
+    throw tooLarge(error);
+  }
+}
+
+/** Stores all writable layers of a session by a snapshot of their subvolume. */
+async function takeTree(
+  oci: OciContext,
+  { dir, tree, record, bytesMax }: { dir: string; tree: string; record: MachineRecord; bytesMax: number },
+): Promise<TakenPoint> {
+  const { last } = record;
+  const newest = last?.id ?? record.base[0]?.id ?? null;
+  // The snapshot contains everything since the machine's base, so its parent is the base and not the last point.
+  const parent = record.base[0]?.id ?? null;
+  const since =
+    last?.transaction === undefined ? { transaction: 0, tree: null } : { transaction: last.transaction, tree: frozenTree(oci, last.id) };
+  const draft = await draftLayer(oci);
+  try {
+    const { transaction, files, bytes, hasChanged } = await copyTreeSince(oci, { from: tree, to: draft.tree, since, bytesMax });
+    if (!hasChanged) {
+      await discardDraft(oci, draft);
+      return { id: newest, files: 0, bytes: 0, isNew: false };
+    }
+    await publishLayer(oci, draft, { parent, files, bytes, reference: { kind: "last", holder: dir } });
+    await writeMachine(oci, dir, { ...record, last: { id: draft.id, index: null, transaction } });
+    if (last !== null) await dropLayer(oci, last.id, { kind: "last", holder: dir });
+    return { id: draft.id, files, bytes, isNew: true };
+  } catch (error) {
+    if (existsSync(draft.dir)) await discardDraft(oci, draft);
     throw tooLarge(error);
   }
 }
@@ -149,7 +195,7 @@ export async function writeView(dir: string, view: View): Promise<void> {
 }
 
 async function launchPoint(oci: OciContext, machine: Machine, { draft, record, index, bytesMax }: Taking, view: View) {
-  const before = record.last === null ? join(machine.dir, index) : join(machine.dir, record.last.index);
+  const before = join(machine.dir, record.last?.index ?? index);
   const plan: PlanRecord[] = [
     ...(view.records.length === 0 ? oci.identity().plan : view.records),
     ["bytes-max", bytesMax],
@@ -203,30 +249,58 @@ export async function keptPoints(dir: string): Promise<string[]> {
  */
 export async function restorePoint(oci: OciContext, dir: string, id: string | null, upper: string | null = null): Promise<void> {
   await finishRestore(oci, dir);
-  const base = await chainOf(oci, id);
-  for (const layer of base) await holdLayer(oci, layer.id, { kind: "base", holder: dir });
-  await writeMachine(oci, dir, { ...(await readMachine(dir)), restoring: { base, upper } });
+  const { base, tree } = await placeFiles(oci, dir, { id, name: `${NEXT_PREFIX}${randomLetters(8)}` });
+  await writeMachine(oci, dir, { ...(await readMachine(dir)), restoring: { base, upper, tree } });
   await finishRestore(oci, dir);
 }
+
+/**
+ * Holds the layers below the writable ones of a machine with the files of a point. Those of a point that is a subvolume
+ * are copied to a subvolume `name`, and only what is below them is the machine's base.
+ */
+async function placeFiles(oci: OciContext, dir: string, { id, name }: { id: string | null; name: string }) {
+  const frozen = id !== null && (await hasLiveTrees(oci)) ? frozenTree(oci, id) : null;
+  if (id === null || frozen === null) {
+    const base = await chainOf(oci, id);
+    for (const layer of base) await holdLayer(oci, layer.id, { kind: "base", holder: dir });
+    return { base, tree: null };
+  }
+  const base = await chainOf(oci, (await readLayer(oci, id)).parent);
+  for (const layer of base) await holdLayer(oci, layer.id, { kind: "base", holder: dir });
+  // What changes from here on is compared with this point.
+  await holdLayer(oci, id, { kind: "last", holder: dir });
+  const { transaction } = await copyTreeSince(oci, { from: frozen, to: join(dir, name) });
+  return { base, tree: { name, of: id, transaction } };
+}
+
+/** Whether a name in a machine's folder is one of its writable layers, or all of them. */
+const isWritable = (name: string) => name === LIVE_NAME || /(?:^|-)(?:upper|work)$/.test(name);
 
 /** Completes a restore. Everything in the folder is either old, or named by the record. */
 export async function finishRestore(oci: OciContext, dir: string): Promise<void> {
   const record = await readMachine(dir);
   const { restoring } = record;
   if (restoring !== null) {
-    const isReplaced = restoring.upper !== null && !existsSync(join(dir, restoring.upper));
+    const replaced = restoring.tree === null ? { from: restoring.upper, to: "upper" } : { from: restoring.tree.name, to: LIVE_NAME };
+    const isReplaced = replaced.from !== null && !existsSync(join(dir, replaced.from));
     for (const name of await readdir(dir)) {
-      if (!/(?:^|-)(?:upper|work)$/.test(name) || (isReplaced && name === "upper")) continue;
+      if (!isWritable(name) || (isReplaced && name === replaced.to)) continue;
       await rename(join(dir, name), join(dir, `${OLD_PREFIX}${randomLetters(8)}`));
     }
-    if (restoring.upper !== null && !isReplaced) await rename(join(dir, restoring.upper), join(dir, "upper"));
-    await writeMachine(oci, dir, { base: restoring.base, last: null, restoring: null });
-    await release(oci, dir, { base: record.base.filter(({ id }) => !restoring.base.some((layer) => layer.id === id)), last: record.last });
+    if (replaced.from !== null && !isReplaced) await rename(join(dir, replaced.from), join(dir, replaced.to));
+    const { tree } = restoring;
+    const last = tree === null ? null : { id: tree.of, index: null, transaction: tree.transaction };
+    await writeMachine(oci, dir, { base: restoring.base, last, restoring: null });
+    await release(oci, dir, {
+      base: record.base.filter(({ id }) => !restoring.base.some((layer) => layer.id === id)),
+      last: record.last?.id === last?.id ? null : record.last,
+    });
   }
   // A restore of an earlier version was interrupted.
   else if (!existsSync(join(dir, "upper")) && existsSync(join(dir, OLD_NEXT))) await rename(join(dir, OLD_NEXT), join(dir, "upper"));
   const old = (await ifErrno(readdir(dir), ABSENT, [])).filter(
-    (name) => name.startsWith(OLD_PREFIX) || (restoring && name.startsWith(INDEX_PREFIX)),
+    // A subvolume is left if a restore's process died before it was noted.
+    (name) => name.startsWith(OLD_PREFIX) || name.startsWith(NEXT_PREFIX) || (restoring && name.startsWith(INDEX_PREFIX)),
   );
   await removeThere(
     oci,
@@ -241,9 +315,9 @@ async function release(oci: OciContext, dir: string, { base, last }: Pick<Machin
 
 /** Fills a new machine with the files of a point. */
 export async function startFrom(oci: OciContext, dir: string, id: string | null): Promise<void> {
-  const base = await chainOf(oci, id);
-  for (const layer of base) await holdLayer(oci, layer.id, { kind: "base", holder: dir });
-  await writeMachine(oci, dir, { base, last: null, restoring: null });
+  const { base, tree } = await placeFiles(oci, dir, { id, name: LIVE_NAME });
+  const last = tree === null ? null : { id: tree.of, index: null, transaction: tree.transaction };
+  await writeMachine(oci, dir, { base, last, restoring: null });
 }
 
 /** Forgets everything that a machine's folder says about frozen layers. */
@@ -253,6 +327,8 @@ export async function releaseMachine(oci: OciContext, dir: string): Promise<void
   for (const id of await keptPoints(dir)) await removePoint(oci, dir, id);
   await release(oci, dir, record);
   for (const { id } of record.restoring?.base ?? []) await dropLayer(oci, id, { kind: "base", holder: dir });
+  const next = record.restoring?.tree?.of;
+  if (next !== undefined) await dropLayer(oci, next, { kind: "last", holder: dir });
   for (const name of [RECORD_NAME, VIEW_NAME, POINTS]) await rm(join(dir, name), { recursive: true, force: true });
   await removeIndexes(oci, dir, "");
 }
@@ -262,7 +338,7 @@ export async function isMachineUsing(dir: string, kind: ReferenceKind, id: strin
   if (!existsSync(dir)) return false;
   if (kind === "point") return existsSync(join(dir, POINTS, id));
   const record = await readMachine(dir);
-  if (kind === "last") return record.last?.id === id;
+  if (kind === "last") return record.last?.id === id || record.restoring?.tree?.of === id;
   return [...record.base, ...(record.restoring?.base ?? [])].some((layer) => layer.id === id);
 }
 

@@ -7,6 +7,7 @@ import type { Basis, OciDetails } from "../details.ts";
 import type { OciContext } from "../oci-context.ts";
 import { frozenPart } from "./frozen-layers.ts";
 import type { RootBind } from "./layers.ts";
+import { isLiveName, liveDir } from "./live-tree.ts";
 import type { MountedLayer } from "./mounted-layer.ts";
 
 /**
@@ -73,7 +74,8 @@ const inLayer =
   (layer: string): Place =>
   (name) => {
     const prefix = name === "workspace" ? "" : `${name}-`;
-    return { name, upper: join(layer, `${prefix}upper`), work: join(layer, `${prefix}work`) };
+    const dir = liveDir(layer);
+    return { name, upper: join(dir, `${prefix}upper`), work: join(dir, `${prefix}work`) };
   };
 const onLayerDisk: Place = (name) => {
   const prefix = name === "workspace" ? LASTING_PREFIX : `${LASTING_PREFIX}${name}-`;
@@ -142,10 +144,11 @@ export function machineOfSandbox(dir: string, config: SandboxConfig, details: Oc
 const lastingUpper = /^((?:root|bind)-[a-z0-9]+|home)-upper$/;
 
 export function machineOfLayer(layer: string): Machine {
-  const names = ifErrnoSync(() => readdirSync(layer), UNREACHABLE, []);
+  const dir = liveDir(layer);
+  const names = ifErrnoSync(() => readdirSync(dir), UNREACHABLE, []);
   const parts = names.flatMap((name) => {
     const part = name === "upper" ? "workspace" : lastingUpper.exec(name)?.[1];
-    return part === undefined ? [] : [{ name: part, upper: join(layer, name) }];
+    return part === undefined ? [] : [{ name: part, upper: join(dir, name) }];
   });
   return { dir: layer, parts: parts.sort((a, b) => (a.name < b.name ? -1 : 1)) };
 }
@@ -153,5 +156,7 @@ export function machineOfLayer(layer: string): Machine {
 /** Returns all folders of a layer that sandboxes wrote. */
 export function lastingFolders(layer: string): string[] {
   const names = ifErrnoSync(() => readdirSync(layer), UNREACHABLE, []);
-  return names.filter((name) => /^(?:upper|work)$|-(?:upper|work)$|^upper-|^old-|^copy-/.test(name)).map((name) => join(layer, name));
+  return names
+    .filter((name) => /^(?:upper|work)$|-(?:upper|work)$|^upper-|^old-|^copy-/.test(name) || isLiveName(name))
+    .map((name) => join(layer, name));
 }

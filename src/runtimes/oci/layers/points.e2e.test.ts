@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { mountBtrfs, type SmallDisk } from "../../../../test/support/small-disk.ts";
 import type { MachinePoints } from "../../../sandbox/machine-points.ts";
 import type { OwnedSandbox } from "../../../sandbox/sandbox.ts";
 import { createOciRuntime, type OciRuntime } from "../runtime.ts";
@@ -34,9 +35,19 @@ const look = async (sandbox: OwnedSandbox) => (await sh(sandbox, LOOK, "root")).
 /** Merged layers share their files by hard links, which programs inside see in the files' link counts. */
 const withoutLinkCounts = (text: string) => text.replace(/ \d+$/gm, "");
 
-describe.skipIf(!asRoot)("points of a machine", () => {
+const disks = [
+  { name: "this file system", mount: null },
+  { name: "btrfs", mount: mountBtrfs },
+];
+
+describe.skipIf(!asRoot).each(disks)("points of a machine on $name", ({ name, mount }) => {
+  let disk: SmallDisk | undefined;
+  beforeAll(() => {
+    disk = mount?.();
+  });
+  afterAll(() => disk?.remove());
   beforeEach(() => {
-    base = mkdtempSync(join(tmpdir(), "caisson-test-"));
+    base = mkdtempSync(join(disk?.folder ?? tmpdir(), "caisson-test-"));
     stateDir = join(base, "state");
     folder = join(base, "folder");
     for (const path of ["a/b/c", "a/d", "e"]) mkdirSync(join(folder, path), { recursive: true });
@@ -49,6 +60,20 @@ describe.skipIf(!asRoot)("points of a machine", () => {
     for (const { id } of await runtime.list()) await (await runtime.open(id)).destroy();
     expect(remainsOf(stateDir)).toEqual(nothing);
     rmSync(base, { recursive: true, force: true });
+  });
+
+  it("stores points in subvolumes on btrfs only", async () => {
+    const layer = newLayer("layer");
+    const sandbox = await machine(layer);
+    await sh(sandbox, "echo 1 > file");
+    const { id } = await points().take(layer, { sandbox: sandbox.id, bytesMax });
+    expect(existsSync(join(stateDir, "layers", id ?? "", "tree"))).toBe(name === "btrfs");
+    const { findings } = await runtime.probe();
+    expect(findings.map(({ text }) => text)).toContainEqual(
+      expect.stringMatching(name === "btrfs" ? /^points of sessions by btrfs/ : /^points of sessions by (reflink|delta)/),
+    );
+    await sandbox.destroy();
+    await runtime.removeLayer?.(layer);
   });
 
   it("restores the root, the home folder and the workspace after the tree was broken", async () => {

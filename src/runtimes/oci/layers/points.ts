@@ -13,6 +13,7 @@ import type { OciContext } from "../oci-context.ts";
 import { copyTree, measure } from "./copy-tree.ts";
 import { hasLayerDisk, removeLayerDisk } from "./disk.ts";
 import { chainOf, type ReferenceKind } from "./frozen-layers.ts";
+import { liveDir } from "./live-tree.ts";
 import {
   finishRestore,
   isMachineUsing,
@@ -71,7 +72,7 @@ export async function takeSandboxPoint(oci: OciContext, record: SandboxRecord, o
 
 /** See `Runtime.layerFolders`. */
 export async function workspaceFolders(oci: OciContext, layer: string, { point }: { point?: string } = {}): Promise<string[]> {
-  if (point === undefined) return [join(layer, "upper"), ...frozenParts(oci, (await readMachine(layer)).base, "workspace")];
+  if (point === undefined) return [join(liveDir(layer), "upper"), ...frozenParts(oci, (await readMachine(layer)).base, "workspace")];
   if (isOldCopy(point)) return [join(layer, point)];
   return frozenParts(oci, await chainOf(oci, point), "workspace");
 }

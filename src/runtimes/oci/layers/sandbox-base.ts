@@ -6,6 +6,7 @@ import type { SandboxRecord } from "../../../sandbox/store.ts";
 import type { Basis, OciDetails } from "../details.ts";
 import type { OciContext } from "../oci-context.ts";
 import { chainOf, dropLayer, frozenDir, holdLayer } from "./frozen-layers.ts";
+import { liveDir } from "./live-tree.ts";
 import { readMachine } from "./machine.ts";
 import type { MountedLayer } from "./mounted-layer.ts";
 import { bindName, frozenParts, isOldCopy, layerOf, machineOfLayer } from "./parts.ts";
@@ -60,7 +61,7 @@ function heldBy(config: SandboxConfig, { base, templateLayers }: Layers): Mounte
 export function viewedLayers(config: SandboxConfig): string[] {
   const view = viewOf(config);
   if (view === null || (view.at !== NOW && !isOldCopy(view.at))) return [];
-  const upper = join(view.layer, view.at === NOW ? "upper" : view.at);
+  const upper = view.at === NOW ? join(liveDir(view.layer), "upper") : join(view.layer, view.at);
   return existsSync(upper) ? [upper] : [];
 }
 

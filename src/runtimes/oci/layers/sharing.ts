@@ -3,9 +3,18 @@ import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ignore } from "../../../lib/failures.ts";
 import type { Finding } from "../../../sandbox/runtime.ts";
+import type { OciContext } from "../oci-context.ts";
+import { hasLiveTrees } from "./live-tree.ts";
 
-/** Reports how points of sessions are stored in a state folder: whether its file system can share blocks (reflinks). */
-export async function sharingFindings(stateDir: string): Promise<Finding[]> {
+/**
+ * Reports how points of sessions are stored in a state folder: by subvolumes, or whether its file system can share
+ * blocks (reflinks).
+ */
+export async function sharingFindings(oci: Pick<OciContext, "context" | "identity">): Promise<Finding[]> {
+  const { stateDir } = oci.context;
+  if (await hasLiveTrees(oci)) {
+    return [{ level: "ok", text: "points of sessions by btrfs: a point is a snapshot, whatever the number of files" }];
+  }
   const folder = await mkdtemp(join(stateDir, ".sharing-"));
   try {
     await writeFile(join(folder, "file"), "x".repeat(4096));
