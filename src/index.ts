@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { type Environment, readEnvironment } from "./compose/environment.ts";
+import { openVolumeOf } from "./compose/open-volume.ts";
 import { composeRuntimes } from "./compose/runtimes.ts";
 import { openStateFolder } from "./compose/state-folder.ts";
 import { CaissonError } from "./contract/error/error.ts";
@@ -155,9 +156,10 @@ interface ComposedCaisson extends Caisson {
 function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): ComposedCaisson {
   const environment = environmentOf(options);
   const { stateDir } = environment;
+  const { guestPath } = packageFiles(import.meta.filename);
   const { runtimes, resolver, withNetwork } = composeRuntimes({
     environment,
-    guestPath: packageFiles(import.meta.filename).guestPath,
+    guestPath,
     program: [process.execPath, besideModule(import.meta.filename, "main")],
     ...defined({ settings: options.network && { network: options.network }, pool: options.pool, onEvent: options.onEvent }),
   });
@@ -183,7 +185,7 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
     return await withBuiltTemplate({ spec, template, ...defined({ runtime }) }, { stateDir, owner: LOCAL_OWNER });
   };
   const runtimeOf = async (name = "auto") => {
-    openStateFolder(stateDir);
+    await openState(environment);
     return resolver.resolve(name);
   };
   return {
@@ -202,7 +204,7 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
     },
     async buildTemplate(request, { signal, onEvent } = {}) {
       const { createLocalTemplates } = await import("./station/templates/local-templates.ts");
-      openStateFolder(stateDir);
+      await openState(environment);
       const create = async ({ runtime, spec }: CreateSandbox) =>
         (await runtimeOf(runtime)).create(parseSandboxConfig(spec), signal && { signal });
       const treeOfUpload = async () => {
@@ -216,10 +218,12 @@ function composeCaisson(options: CaissonOptions & { pool?: PoolSize }): Composed
       throw new Error("the build ended without a template");
     },
     async open(id) {
+      await openState(environment);
       const { runtime } = await store.read(id);
       return (await runtimeOf(runtime)).open(id);
     },
     async list() {
+      await openState(environment);
       const names = new Set((await store.list()).records.map(({ runtime }) => runtime));
       const lists = [...names].map(async (name) => (await runtimeOf(name)).list());
       return (await Promise.all(lists)).flat();
@@ -289,13 +293,18 @@ async function openStation(options: Omit<ContinueAgentOptions, "run"> & { folder
   const { onEvent, network } = options;
   const environment = environmentOf(options);
   const { stateDir } = environment;
-  openStateFolder(stateDir);
+  await openState(environment);
   return openProgramStation({ ...options, environment, runtimes: caissonFor({ stateDir, ...defined({ onEvent, network }) }) });
 }
 
 /** Returns `$CAISSON_HOME`, or `caisson` in the user's state folder. */
 export function defaultStateDir(): string {
   return readEnvironment(process.env).stateDir;
+}
+
+async function openState({ stateDir, path }: Environment): Promise<void> {
+  openStateFolder(stateDir);
+  await openVolumeOf({ stateDir, path, guestPath: packageFiles(import.meta.filename).guestPath });
 }
 
 function environmentOf(options: CaissonOptions): Environment {

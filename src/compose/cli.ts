@@ -15,6 +15,7 @@ import type { AskYes } from "./client-side-folders.ts";
 import { contextsFile, readEnvironment, type Variables } from "./environment.ts";
 import { lazyVerbs } from "./lazy-verbs.ts";
 import { loadConfig } from "./load-config.ts";
+import { openVolumeOf } from "./open-volume.ts";
 import { createPager } from "./pager.ts";
 import type { StationAccess } from "./remote.ts";
 import type { ServerParts } from "./server.ts";
@@ -42,6 +43,7 @@ export async function composeCli(
   const variable = (name: string) => variables[name];
   openStateFolder(stateDir);
   const { config, file: configFile, sources: configSources } = await loadConfig({ stateDir, configDir, variable });
+  await openVolumeOf({ stateDir, guestPath: options.guestPath, path, bytes: config.volumeBytes });
   const say = choices.quiet === true ? () => {} : (text: string) => void options.stderr.print(line`caisson: ${text}`);
   const listeners: ((event: SandboxEvent) => void)[] = [];
   const onEvent = (event: SandboxEvent) => {

@@ -72,7 +72,7 @@ static void add_disk(struct launch *launch, const struct plan_record *record) {
     return;
   }
   if (strcmp(record->verb, "disk-image") == 0) {
-    mount_image(record->fields[0], target);
+    mount_image(record->fields[0], target, "ext4");
     return;
   }
   if (snprintf(options, sizeof options, "mode=755,%s", record->fields[0]) >= (int)sizeof options) launch_fail("plan", "a disk size is too long");

@@ -11,6 +11,7 @@
  *   mappable    checks that the owners of files in a folder can be mapped
  *   point       stores what changed in writable layers since their last point: `part NAME FILES BYTES CHANGED`
  *   snapshot    copies a subvolume, and says what changed in it: `transaction N`, `part tree FILES BYTES CHANGED`
+ *   volume      mounts an image of the state folder, if it is not mounted
  *   merge       makes one layer, the first argument, of the others, topmost first
  *
  * A failure is one line, `fail STEP ERRNO TEXT`, and status 125. A root launcher keeps the host's identity until it has
@@ -107,7 +108,7 @@ int launch_main(int argc, char **argv) {
   die_with_parent();
   if (getppid() != parent) _exit(125);
   signal(SIGPIPE, SIG_IGN);
-  if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|remove|measure|inside|mappable|point|snapshot|merge < plan");
+  if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|remove|measure|inside|mappable|point|snapshot|volume|merge < plan");
   const char *what = argv[1];
   struct launch launch = {.netns_fd = -1};
   /* Static: it is needed until the process ends, which is soon. */
@@ -123,6 +124,7 @@ int launch_main(int argc, char **argv) {
   if (strcmp(what, "measure") == 0) return measure(&plan);
   if (strcmp(what, "merge") == 0) return merge(&launch, &plan);
   if (strcmp(what, "point") == 0) return take_point(&launch, &plan);
+  if (strcmp(what, "volume") == 0) return mount_volume(&plan);
   if (strcmp(what, "snapshot") == 0) return take_snapshots(&plan);
   if (strcmp(what, "inside") == 0) return run_inside(&plan);
   die("launch: unknown command %s", what);

@@ -108,7 +108,7 @@ int overlay_tree(struct launch *launch, const char **fields);
 int open_in_root(int root, const char *path, uint64_t flags);
 /* Mounts the stage over a folder in which the plan needs nothing. */
 void mount_stage(struct launch *launch, const struct plan *plan);
-void mount_image(const char *image, const char *target);
+void mount_image(const char *image, const char *target, const char *type);
 bool has_option(const char *options, const char *name);
 
 /*
@@ -159,6 +159,9 @@ bool remove_subvolume(int parent, const char *name);
  * TREE is the subvolume as it was, or "-".
  */
 int take_snapshots(const struct plan *plan);
+
+/* volume.c: mounts an image with folders of the state folder, if it is not mounted. */
+int mount_volume(const struct plan *plan);
 
 /* build.c: applies a record about the sandbox's root; ignores any other. */
 void build_part(struct launch *launch, const struct plan_record *record);

@@ -239,7 +239,7 @@ static void lock_image(int file, const char *image) {
   }
 }
 
-void mount_image(const char *image, const char *target) {
+void mount_image(const char *image, const char *target, const char *type) {
   cleanup_fd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
   cleanup_fd int file = open(image, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (control < 0 || file < 0) launch_fail("disk", "%s", control < 0 ? "/dev/loop-control" : image);
@@ -251,5 +251,5 @@ void mount_image(const char *image, const char *target) {
   ssize_t length = readlink(path, name, sizeof name - 1);
   if (length < 0) launch_fail("disk", "%s", path);
   name[length] = 0;
-  if (mount(name, target, "ext4", MS_NOSUID | MS_NODEV | MS_NOATIME, "discard") != 0) launch_fail("disk", "%s", image);
+  if (mount(name, target, type, MS_NOSUID | MS_NODEV | MS_NOATIME, "discard") != 0) launch_fail("disk", "%s", image);
 }

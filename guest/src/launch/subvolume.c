@@ -78,8 +78,8 @@ struct comparing {
 static const char too_long[] = "?";
 
 /*
- * Writes the path of an inode below the subvolume, with a slash at its end, or `too_long`. Returns false if there is
- * none.
+ * Writes the path of an inode below the subvolume, with a slash at its end, or `too_long`. Returns false if it
+ * does not exist.
  */
 static bool path_of(int tree, uint64_t inode, char path[static BTRFS_INO_LOOKUP_PATH_MAX]) {
   struct btrfs_ioctl_ino_lookup_args args = {.objectid = inode};
@@ -92,7 +92,7 @@ static bool path_of(int tree, uint64_t inode, char path[static BTRFS_INO_LOOKUP_
   return true;
 }
 
-/* An overlay prepares its changes in a folder of its own, `work` or `*-work`. */
+/* An overlay prepares its changes in a separate folder, `work` or `*-work`. */
 static bool is_work(const char *path) {
   size_t length = strcspn(path, "/");
   return length >= 4 && memcmp(path + length - 4, "work", 4) == 0;

@@ -9,6 +9,8 @@ import { LimitsRequest } from "../sandbox/sandbox-fields.ts";
 import { HidingRules } from "../workspace/workspace-guard.ts";
 
 const defaults = defaultConfig();
+/** The smallest volume. Btrfs needs about 100 MiB for itself. */
+const VOLUME_BYTES_MIN = 512 * 1024 ** 2;
 
 const NetworkConfig = z.strictObject({
   /** Certificate files (PEM) to trust for outside servers, in addition to the system's. */
@@ -83,6 +85,11 @@ export const Config = z.strictObject({
   image: z.string().min(1).optional(),
   /** The engine image that replaces the machine's toolchain in the docker runtime. */
   dockerImage: z.string().min(1).optional(),
+  /**
+   * The size of a btrfs image in the state folder for sandboxes, sessions and points, which makes points snapshots.
+   * Needs root. Default: no image.
+   */
+  volumeBytes: z.int().min(VOLUME_BYTES_MIN).optional(),
   limits: LimitsRequest.default({}),
   models: z
     .strictObject({

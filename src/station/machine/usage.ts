@@ -68,8 +68,10 @@ export async function usageOf(stateDir: string): Promise<MachineUsage> {
       await add(kind, place);
     }
   }
+  // What is in the volume was counted in the folders over which it is mounted.
   for (const name of await namesIn(stateDir))
-    if (!seen.has(name) && name !== "templates") await add("other", { path: join(stateDir, name), count: 1 });
+    if (!seen.has(name) && name !== "templates" && !/^volume(?:$|\.)/.test(name))
+      await add("other", { path: join(stateDir, name), count: 1 });
   let copiedBytes = 0;
   for (const { path } of await copiesIn(stateDir)) copiedBytes += (await sizeOf(path, bound)).bytes;
   const sessions = found.get("sessions");

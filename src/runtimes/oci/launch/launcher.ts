@@ -5,7 +5,18 @@ import { createLaunchServer, type LauncherProcess, type LauncherProgram, type La
 /** A record of a plan: a verb and its fields. No field may contain NUL. */
 export type PlanRecord = readonly [verb: string, ...fields: (string | number)[]];
 
-export type LaunchWhat = "run" | "attach" | "namespaces" | "remove" | "measure" | "inside" | "mappable" | "point" | "snapshot" | "merge";
+export type LaunchWhat =
+  | "run"
+  | "attach"
+  | "namespaces"
+  | "remove"
+  | "measure"
+  | "inside"
+  | "mappable"
+  | "point"
+  | "snapshot"
+  | "volume"
+  | "merge";
 
 export interface LaunchOptions {
   what: LaunchWhat;

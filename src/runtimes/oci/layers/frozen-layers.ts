@@ -15,8 +15,8 @@ import type { MountedLayer } from "./mounted-layer.ts";
 
 /**
  * The layer store: layers that are never written again. Each contains a folder for every part of a machine that it
- * changes (root, home, workspace …), or a subvolume with all of them, and names the layer below it. What uses a layer has a reference in its folder;
- * a layer without references is removed.
+ * changes (root, home, workspace …), or a subvolume with all of them. It names the layer below it. What uses
+ * a layer has a reference in its folder; a layer without references is removed.
  */
 export const FrozenLayer = z.object({
   id: z.string().regex(/^ly_[a-z2-7]{12}$/),

@@ -44,7 +44,10 @@ export function isSubvolume(path: string): boolean {
 
 /** Whether points of new sessions can be snapshots of subvolumes. Users without root may not look up what changed. */
 export async function hasLiveTrees({ context, identity }: Pick<OciContext, "context" | "identity">): Promise<boolean> {
-  return !identity().rootless && process.getuid?.() === 0 && (await isBtrfs(context.stateDir));
+  if (identity().rootless || process.getuid?.() !== 0) return false;
+  // The folder may be in a volume.
+  const layers = join(context.stateDir, "layers");
+  return await isBtrfs(existsSync(layers) ? layers : context.stateDir);
 }
 
 /** Creates the subvolume of a session whose layers have not been written yet. */
