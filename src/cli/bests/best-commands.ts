@@ -5,6 +5,7 @@ import { defined } from "../../lib/defined.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
+import { followJob } from "../durable/follow-job.ts";
 import type { JobKind } from "../durable/job-commands.ts";
 import { checkOptions } from "../options/option-names.ts";
 import { inputsFrom, parseCount, parseDuration } from "../options/option-values.ts";
@@ -91,38 +92,16 @@ function bestRows(items: readonly JobView[]): Line | Line[] {
   return rows.length === 0 ? line`No best-ofs yet.` : table([["BEST", "STATUS", "CHANGED", "TASK"], ...rows]);
 }
 
-async function followBest(context: CliContext, args: ParsedArguments, id: string, fromSeq = 1): Promise<number> {
+async function followBest(context: CliContext, args: ParsedArguments, id: string, fromSeq?: number): Promise<number> {
   const { bests } = context.station;
-  const isJson = args.flag("json");
-  if (args.flag("detach")) return await printResult(context, args, { json: { best: id }, text: line`${id}` });
-  if (!isJson) await context.stdout.print(dim(id));
-  const over = new AbortController();
-  const printing = printProgress(context, id, { fromSeq, isJson, signal: over.signal });
-  try {
-    const view = await bests.wait(id, { signal: context.interruption.signal });
-    over.abort();
-    await printing;
-    await printResult(context, args, { json: view, text: [...bestLines(view), ...nextLines(view)] });
-    return view.finish === "completed" ? 0 : 1;
-  } finally {
-    over.abort();
-    await printing;
-  }
-}
-
-async function printProgress(
-  context: CliContext,
-  id: string,
-  { fromSeq, isJson, signal }: { fromSeq: number; isJson: boolean; signal: AbortSignal },
-): Promise<void> {
-  try {
-    for await (const event of context.station.bests.events(id, { fromSeq, follow: true, signal })) {
-      const text = isJson ? null : progressLine(event as unknown as BestEvent);
-      if (text !== null) await context.stderr.print(text);
-    }
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
+  const view = await followJob(context, args, {
+    ...{ id, verb: "best", fromSeq },
+    events: (options) => bests.events(id, options),
+    progressLine: (event) => progressLine(event as BestEvent),
+    wait: (options) => bests.wait(id, options),
+    resultLines: (ended) => [...bestLines(ended), ...nextLines(ended)],
+  });
+  return view === null || view.finish === "completed" ? 0 : 1;
 }
 
 function nextLines({ winner }: BestView): Line[] {

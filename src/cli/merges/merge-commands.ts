@@ -6,6 +6,7 @@ import { defined } from "../../lib/defined.ts";
 import { showDuration } from "../../lib/quantity.ts";
 import type { ParsedArguments } from "../command.ts";
 import type { CliContext } from "../context.ts";
+import { followJob } from "../durable/follow-job.ts";
 import type { JobKind } from "../durable/job-commands.ts";
 import { checkOptions } from "../options/option-names.ts";
 import { printResult } from "../print-result.ts";
@@ -71,39 +72,17 @@ function mergeRows(items: readonly JobView[]): Line | Line[] {
   return rows.length === 0 ? line`No merges yet.` : table([["MERGE", "STATUS", "CHANGED", "WHAT"], ...rows]);
 }
 
-async function followMerge(context: CliContext, args: ParsedArguments, id: string, fromSeq = 1): Promise<number> {
+async function followMerge(context: CliContext, args: ParsedArguments, id: string, fromSeq?: number): Promise<number> {
   const { merges } = context.station;
-  const isJson = args.flag("json");
-  if (args.flag("detach")) return await printResult(context, args, { json: { merge: id }, text: line`${id}` });
-  if (!isJson) await context.stdout.print(dim(id));
-  const over = new AbortController();
-  const printing = printProgress(context, id, { fromSeq, isJson, signal: over.signal });
-  try {
-    const view = await merges.wait(id, { orPerson: true, signal: context.interruption.signal });
-    over.abort();
-    await printing;
-    await printResult(context, args, { json: view, text: outcome(view) });
-    return view.finish === "completed" ? 0 : view.finish === null ? WAITS : 1;
-  } finally {
-    over.abort();
-    await printing;
-  }
-}
-
-async function printProgress(
-  context: CliContext,
-  id: string,
-  options: { fromSeq: number; isJson: boolean; signal: AbortSignal },
-): Promise<void> {
-  const { fromSeq, isJson, signal } = options;
-  try {
-    for await (const event of context.station.merges.events(id, { fromSeq, follow: true, signal })) {
-      const text = isJson ? null : progressLine(event as unknown as MergeEvent);
-      if (text !== null) await context.stderr.print(text);
-    }
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
+  const view = await followJob(context, args, {
+    ...{ id, verb: "merge", fromSeq },
+    events: (options) => merges.events(id, options),
+    progressLine: (event) => progressLine(event as MergeEvent),
+    wait: (options) => merges.wait(id, { ...options, orPerson: true }),
+    resultLines: outcome,
+  });
+  if (view === null || view.finish === "completed") return 0;
+  return view.finish === null ? WAITS : 1;
 }
 
 function outcome(view: MergeView): Line[] {
