@@ -55,6 +55,8 @@ describe("a command", () => {
     ["an empty argv", { argv: [] }, "invalid", "argv"],
     ["an invalid ref", { argv: ["true"], ref: "a b" }, "invalid", "ref"],
     ["an unknown user", { argv: ["true"], user: "somebody" }, "denied", "decimal"],
+    ["a damaged group", { argv: ["true"], user: "1:" }, "denied", "UID:GID"],
+    ["another group", { argv: ["true"], user: "1:2" }, "denied", "groups"],
     ["another user", { argv: ["true"], user: "12345" }, "denied", "user"],
   ])("fails for %s, and the error names it", async (_, command, code, text) => {
     const frame = await spawnIn(link, command).stream.next();

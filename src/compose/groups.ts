@@ -13,6 +13,7 @@ import type { InboxVerbs } from "../verbs/inbox.ts";
 import type { InsideVerbs } from "../verbs/inside.ts";
 import type { SecretVerbs } from "../verbs/secrets.ts";
 import type { TemplateVerbs } from "../verbs/templates.ts";
+import { crashpointFrom } from "./crash-points.ts";
 import { lazyGroup } from "./lazy-verbs.ts";
 import type { StationParts } from "./station.ts";
 
@@ -87,7 +88,7 @@ export function composeTemplates(parts: StationParts, local: OpenLocal, sandboxe
   return lazyGroup<TemplateVerbs>("templates", async () => {
     const { createLocalTemplates } = await import("../station/templates/local-templates.ts");
     const treeOfUpload = async (upload: string, by: { owner: string }) => (await local()).uploads.treeOf(upload, by);
-    return createLocalTemplates({ ...parts, sandboxes, treeOfUpload });
+    return createLocalTemplates({ ...parts, sandboxes, treeOfUpload, crashpoint: crashpointFrom(parts.variable) });
   });
 }
 

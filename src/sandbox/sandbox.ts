@@ -16,7 +16,7 @@ export interface SpawnOptions {
   cwd?: string;
   /** Added to the sandbox's variables; `PATH`, `HOME`, `USER`, `LANG` have defaults. */
   env?: Readonly<Record<string, string>>;
-  /** `user` (the default), `root` if the config allows it, or a decimal uid. */
+  /** `user` (the default), `root` if the config allows it, a decimal uid or `UID:GID`. */
   user?: string;
   /**
    * `closed` gives end-of-file immediately; `pipe` waits for `write`. Default `closed`. A terminal always has a pipe.

@@ -97,13 +97,18 @@ export function checkRef(ref: ProcessRef): void {
 
 export function checkUser(user: string | undefined, allowRoot: boolean): void {
   if (user === undefined || user === "user") return;
-  if (user === "root" || user === "0") {
-    if (allowRoot) return;
-    throw new CaissonError("denied", "this sandbox does not allow root", { hint: "Create it with allowRoot: true (--allow-root)." });
+  const [, uid = user, gid = null] = /^(\d{1,10})(?::(\d{1,10}))?$/.exec(user) ?? [];
+  if (uid === "root" || uid === "0" || gid !== null) {
+    if (!allowRoot)
+      throw new CaissonError("denied", `this sandbox does not allow ${gid === null ? "root" : "other groups"}`, {
+        hint: "Create it with allowRoot: true (--allow-root).",
+      });
+    if (uid === "root") return;
   }
-  if (!/^[1-9][0-9]{0,9}$/.test(user) || Number(user) > 4_294_967_294) {
-    throw new CaissonError("invalid", `there is no user ${JSON.stringify(user)}`, { hint: 'Use "user", "root" or a decimal uid.' });
-  }
+  if (![uid, gid ?? "0"].every((id) => /^(?:0|[1-9][0-9]*)$/.test(id) && Number(id) <= 4_294_967_294))
+    throw new CaissonError("invalid", `there is no user ${JSON.stringify(user)}`, {
+      hint: 'Use "user", "root", a decimal uid or UID:GID.',
+    });
 }
 
 function checkArgv(argv: readonly string[]): void {

@@ -158,5 +158,6 @@ function linesOf(event: BuildEvent, output: ReturnType<typeof createLineSplitter
   if ("notice" in event) return [...before, `note: ${event.notice}`];
   if (!("step" in event) || event.step.state === "ended") return before;
   const { stage, line: at, text, state } = event.step;
-  return [...before, `[${stage}:${at}] ${text}${state === "cached" ? " (cached)" : ""}`];
+  const place = at === 0 ? stage : `${stage}:${at}`;
+  return [...before, `[${place}] ${text}${state === "cached" ? " (cached)" : ""}`];
 }

@@ -16,7 +16,7 @@ export const ExecCommand = z.strictObject({
   /** Default `/workspace`. */
   cwd: SandboxPath.optional(),
   env: recordOf(EnvName, text.max(ENV_CHARACTERS_MAX), 1000).optional(),
-  /** `user` (the default), `root` if the sandbox allows it, or a decimal uid. */
+  /** `user` (the default), `root` if the sandbox allows it, a decimal uid or `UID:GID`. */
   user: z.string().min(1).max(32).optional(),
   /** The command's standard input, as UTF-8. */
   input: LongText.optional(),

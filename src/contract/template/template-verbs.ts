@@ -59,7 +59,7 @@ export type BuildTemplate = z.input<typeof BuildTemplate>;
 export const BuildStep = z.object({
   /** The stage's name or number. */
   stage: z.string(),
-  /** The line in its file. */
+  /** The line in its file; 0 for an instruction of a devcontainer.json. */
   line: z.int(),
   /** The instruction, or its first characters. */
   text: z.string(),

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { CaissonError } from "../../contract/error/error.ts";
 import { TemplateName, TemplateView } from "../../contract/template/template.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
+import { type Crashpoint, noCrash } from "../../lib/crashpoint.ts";
 import { ABSENT, ifErrno, jsonOrNull } from "../../lib/failures.ts";
-import { replaceFile } from "../../lib/replace-file.ts";
+import { replaceFile, sweepTemporaries } from "../../lib/replace-file.ts";
 import { CANDIDATES_MAX, oneOf } from "../names/one-of.ts";
 
 /** Names and templates without a name, for each owner. */
@@ -28,7 +29,12 @@ export interface TemplateStore {
   remove(word: string, options?: { owner?: string | undefined }): Promise<void>;
 }
 
-export function createTemplateStore({ stateDir }: { stateDir: string }): TemplateStore {
+export interface TemplateStoreOptions {
+  stateDir: string;
+  crashpoint?: Crashpoint | undefined;
+}
+
+export function createTemplateStore({ stateDir, crashpoint = noCrash }: TemplateStoreOptions): TemplateStore {
   const root = join(stateDir, "builds", "templates");
   const store: TemplateStore = {
     all: () => store.list(),
@@ -66,7 +72,10 @@ export function createTemplateStore({ stateDir }: { stateDir: string }): Templat
       if ((await ifErrno(readdir(folder), ABSENT, [])).length >= NAMES_MAX)
         throw new CaissonError("too_large", `${NAMES_MAX} templates have names already`, { hint: "Remove some: caisson template rm NAME" });
       await mkdir(folder, { recursive: true, mode: 0o700 });
+      await sweepTemporaries(folder);
+      crashpoint("build.template:before");
       await replaceFile(folder, `${name ?? template.id}.json`, JSON.stringify(template));
+      crashpoint("build.template:after");
       // A template that has a name needs no file of its id.
       if (name !== null) await rm(join(folder, `${template.id}.json`), { force: true });
     },

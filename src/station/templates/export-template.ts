@@ -4,7 +4,7 @@ import { mkdir, open, rm } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import type { TemplateConfig, TemplateView } from "../../contract/template/template.ts";
-import { temporaryName } from "../../lib/replace-file.ts";
+import { sweepTemporaries, temporaryName } from "../../lib/replace-file.ts";
 import { createDiskShares } from "../../sandbox/disk-shares.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { encodeTarHeader, padding, tarEnd } from "../../sandbox/tar/tar-header.ts";
@@ -30,6 +30,7 @@ export interface ExportOptions {
 export async function* exportTemplate(template: TemplateView, options: ExportOptions): AsyncGenerator<Uint8Array> {
   const folder = join(options.stateDir, "builds", "exports");
   await mkdir(folder, { recursive: true, mode: 0o700 });
+  await sweepTemporaries(folder);
   const file = temporaryName(join(folder, template.id));
   try {
     const layer = await writeLayer(file, template, options);

@@ -5,6 +5,7 @@ import { parseRequest } from "../../contract/error/parse-request.ts";
 import { BuildImage } from "../../contract/image/image-verbs.ts";
 import { type BuildEvent, BuildTemplate, ImportTemplate, TagTemplate } from "../../contract/template/template-verbs.ts";
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
+import { type Crashpoint, noCrash } from "../../lib/crashpoint.ts";
 import { randomLetters } from "../../lib/new-id.ts";
 import type { RuntimeImages } from "../../sandbox/runtime.ts";
 import type { RuntimeSet } from "../../sandbox/runtime-set.ts";
@@ -24,14 +25,16 @@ export interface LocalTemplatesOptions {
   sandboxes: Pick<LocalSandboxes, "create">;
   /** Returns the folder with an upload's files. Throws `not_found`. */
   treeOfUpload: (upload: string, options: { owner: string }) => Promise<string>;
+  /** Called around every durable write, for tests of recovery. */
+  crashpoint?: Crashpoint | undefined;
 }
 
 /** The runtime that stores images itself. */
 const IMAGE_RUNTIME = "oci";
 
 export function createLocalTemplates(options: LocalTemplatesOptions): TemplateVerbs {
-  const { stateDir } = options;
-  const store = createTemplateStore({ stateDir });
+  const { stateDir, crashpoint = noCrash } = options;
+  const store = createTemplateStore({ stateDir, crashpoint });
   const building = async function* (request: z.output<typeof BuildTemplate>, who: Who, work: (run: BuildRun) => Building<void>) {
     const { owner = LOCAL_OWNER } = who;
     const folder = await contextFolder(request, { ...options, owner });
@@ -40,8 +43,7 @@ export function createLocalTemplates(options: LocalTemplatesOptions): TemplateVe
     await steps.sweepAfterDeath();
     const id = `${randomLetters(12)}`;
     await using _active = await steps.begin(id, owner);
-    const digestOfImage = imageDigests(options.runtimes);
-    const shared = { sandboxes: options.sandboxes, templates: store, steps, stateDir, digestOfImage };
+    const shared = { sandboxes: options.sandboxes, templates: store, steps, stateDir, crashpoint };
     yield* work({ ...shared, id, owner, request, context, signal: who.signal, counter: { snapshots: 0 } });
   };
   const buildDebian = async function* (run: BuildRun): Building<void> {
@@ -101,9 +103,4 @@ async function contextFolder(
   const empty = join(stateDir, "builds", "empty");
   await mkdir(empty, { recursive: true, mode: 0o700 });
   return empty;
-}
-
-function imageDigests(runtimes: RuntimeSet) {
-  return async (reference: string): Promise<string | null> =>
-    (await (await imagesOf(runtimes)).list()).find(({ name }) => name === reference)?.digest ?? null;
 }

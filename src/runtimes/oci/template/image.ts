@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { lstat, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error/error.ts";
@@ -116,6 +116,28 @@ export async function resolveImage(options: ResolveImageOptions): Promise<ImageT
     await rememberDigest(cache, key, found.digest);
     return template;
   });
+}
+
+/**
+ * Identifies the files that an image has now, without unpacking it: two images with the same identity have the same
+ * files. Returns null for a name in a registry that was not fetched yet, and for an archive that was not read yet.
+ * Throws what `resolveImage` throws for a missing or damaged image.
+ */
+export async function imageIdentity(options: Pick<ResolveImageOptions, "reference" | "stateDir" | "owner">): Promise<string | null> {
+  const built = await builtImages(options.stateDir).find(options.reference);
+  if (built !== null) return built.digest;
+  const source = imageSource(options.reference);
+  if (source.kind === "rootfs") return JSON.stringify([source.folder, await Promise.all(rootStamps.map((path) => stampOf(source.folder, path)))]);
+  if (source.kind === "layout") return (await findImage(folderStore(source.folder), { tag: source.tag, arch: process.arch })).digest;
+  return await knownDigest(createTemplateCache(options), await referenceKey(source, { arch: process.arch, owner: options.owner }));
+}
+
+/** Paths that change when a root file system's packages or top folders do; a folder that is used in place has no digest. */
+const rootStamps = ["", "etc", "usr", "etc/os-release", "var/lib/dpkg/status", "lib/apk/db/installed", "var/lib/rpm"];
+
+async function stampOf(folder: string, path: string): Promise<string | null> {
+  const stats = await ifErrno(lstat(join(folder, path), { bigint: true }), ABSENT, null);
+  return stats === null ? null : `${stats.dev} ${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`;
 }
 
 async function builtTemplate(stateDir: string, image: ImageView): Promise<ImageTemplate> {

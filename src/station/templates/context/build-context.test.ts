@@ -3,7 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type BuildContext, contextPath, openBuildContext } from "./build-context.ts";
+import { type BuildContext, openBuildContext } from "./build-context.ts";
+import { contextPath } from "./context-path.ts";
 
 let outer: string;
 let folder: string;
@@ -13,7 +14,7 @@ const write = (path: string, text = path) => {
   writeFileSync(join(folder, path), text);
 };
 const find = async (source: string, excludes: string[] = []) =>
-  (await context.find(source, { excludes })).flatMap(({ entries }) =>
+  (await context.find([source], { excludes })).sources.flatMap(({ entries }) =>
     entries.map(({ path, kind }) => (kind === "directory" ? `${path}/` : path)),
   );
 
@@ -64,19 +65,40 @@ test("does not leave the folder, by a path or through a link", async () => {
   expect(contextPath("/a/./b/../c")).toBe("a/c");
   await expect(find("up/outside")).rejects.toMatchObject({ code: "not_found" });
   expect(await context.readText("link")).toBeNull();
-  const [source] = await context.find("link", { excludes: [] });
-  expect(source?.entries).toMatchObject([{ kind: "link", linkTarget: "../outside" }]);
+  const { sources } = await context.find(["link"], { excludes: [] });
+  expect(sources[0]?.entries).toMatchObject([{ kind: "link", linkTarget: "../outside" }]);
 });
 
 test("leaves out FIFOs, which would never end", async () => {
   write("a");
   execFileSync("mkfifo", [join(folder, "pipe")]);
+  expect((await context.find(["."], { excludes: [] })).leftOut).toEqual(['"pipe" is a FIFO, which cannot be copied']);
   expect(await find(".")).toEqual(["a"]);
-  await expect(find("pipe")).rejects.toMatchObject({ code: "not_found" });
+  await expect(find("pipe")).rejects.toMatchObject({ code: "unsupported", message: '"pipe" is a FIFO, which cannot be copied' });
+});
+
+test("refuses names and links that are not UTF-8, unless they are ignored", async () => {
+  write("a");
+  writeFileSync(Buffer.concat([Buffer.from(`${folder}/bad`), Buffer.from([0xff])]), "x");
+  await expect(find(".")).rejects.toMatchObject({ code: "unsupported", message: expect.stringContaining("is not UTF-8") });
+  write(".dockerignore", "bad*\n.dockerignore");
+  await context.useIgnoreFile(null);
+  expect(await find(".")).toEqual(["a"]);
+  symlinkSync(Buffer.from([0xfe]), join(folder, "link"));
+  await expect(find(".")).rejects.toMatchObject({ code: "unsupported", message: 'the target of the link "link" is not UTF-8' });
+});
+
+test("the sources of one instruction share their bounds", async () => {
+  write("a");
+  const sources = Array<string>(10_001).fill("a");
+  await expect(context.find(sources, { excludes: [] })).rejects.toMatchObject({ code: "too_large" });
+  await expect(context.find(["a"], { excludes: ["x".repeat(4000), ...Array<string>(16).fill("y".repeat(4000))] })).rejects.toThrow(
+    "--exclude has more than",
+  );
 });
 
 test("a digest depends on the content and the mode, not on times", async () => {
-  const digest = async () => context.digest((await context.find("a", { excludes: [] }))[0]?.entries[0] as never);
+  const digest = async () => context.digest((await context.find(["a"], { excludes: [] })).sources[0]?.entries[0] as never);
   write("a", "one");
   const first = await digest();
   write("a", "one");

@@ -3,11 +3,12 @@ import { CaissonError } from "../../../contract/error/error.ts";
 import type { HidingRules } from "../../../contract/workspace/workspace-guard.ts";
 import { findCredentialFiles } from "../../../workspace/credential-files.ts";
 import { FolderTree } from "../../../workspace/folder-tree.ts";
+import { contextBounds, type FoundSources, findSources } from "./find-sources.ts";
 import { type IgnoreRules, ignoresNothing, parseIgnoreFile } from "./ignore-file.ts";
-import { compilePath, hasWildcards, matchesPath } from "./path-pattern.ts";
+import { compilePath, matchesPath, type PathPattern } from "./path-pattern.ts";
 
-/** Bounds on what one instruction may copy. */
-export const contextBounds = { entriesMax: 500_000, bytesMax: 8 * 1024 ** 3, depthMax: 200, textBytesMax: 1024 * 1024 } as const;
+const TEXT_BYTES_MAX = 1024 * 1024;
+const EXCLUDES_CHARACTERS_MAX = 65_536;
 const searchBounds = { depthMax: contextBounds.depthMax, entriesMax: contextBounds.entriesMax, timeMaxMs: 60_000 };
 const READ_BYTES = 262_144;
 
@@ -41,8 +42,8 @@ export interface BuildContext extends Disposable {
   /** The same, for a file that must exist. Throws `not_found`. */
   requireText(path: string): Promise<string>;
   isFolder(path: string): boolean;
-  /** Finds what a source of COPY names. Throws `not_found`, `unsafe`, `too_large`. */
-  find(source: string, options: { excludes: readonly string[] }): Promise<ContextSource[]>;
+  /** Finds what the sources of a COPY name, and throws what `findSources` throws. */
+  find(sources: readonly string[], options: { excludes: readonly string[]; signal?: AbortSignal | undefined }): Promise<FoundSources>;
   digest(entry: ContextEntry): Promise<string>;
   read(entry: ContextEntry): AsyncIterable<Uint8Array>;
   /** Applies the ignore file of a Dockerfile, or of the folder. */
@@ -65,12 +66,12 @@ export function openBuildContext(folder: string, { hiding }: { hiding: HidingRul
       throw new CaissonError("not_found", `the context has no file ${JSON.stringify(path.slice(0, 200))}`);
     },
     isFolder: (path) => path === "" || tree.stat(path)?.isDirectory() === true,
-    async find(source, { excludes }) {
-      const without = excludes.map((each) => compiled(each));
+    async find(sources, { excludes, signal }) {
+      const without = compiled(excludes);
       const secret = await hidden();
       const isLeftOut = (path: string) =>
         ignore.isIgnored(path) || secret.has(path) || without.some((pattern) => matchesPath(pattern, path));
-      return findSources(tree, source, { isLeftOut, walksIgnored: ignore.hasExceptions });
+      return await findSources(tree, sources, { isLeftOut, walksIgnored: ignore.hasExceptions, signal });
     },
     digest: (entry) => digestOf(tree, entry),
     read: (entry) => readEntry(tree, entry),
@@ -101,124 +102,22 @@ async function readText(tree: FolderTree, path: string): Promise<string | null> 
   const file = await tree.openFile(path);
   if (file === null) return null;
   try {
-    if ((await file.stat()).size > contextBounds.textBytesMax)
-      throw new CaissonError("too_large", `${path} is larger than ${contextBounds.textBytesMax} bytes`);
+    if ((await file.stat()).size > TEXT_BYTES_MAX)
+      throw new CaissonError("too_large", `${path} is larger than ${TEXT_BYTES_MAX} bytes`);
     return (await file.readFile()).toString("utf8");
   } finally {
     await file.close();
   }
 }
 
-/** Returns a source as a path below the folder. Throws `unsafe` for one that leaves it. */
-export function contextPath(source: string): string {
-  const names: string[] = [];
-  for (const name of source.split("/")) {
-    if (name === "" || name === ".") continue;
-    if (name !== "..") names.push(name);
-    else if (names.pop() === undefined)
-      throw new CaissonError("unsafe", `${JSON.stringify(source.slice(0, 200))} leaves the context`, {
-        hint: "COPY and ADD read only files below the folder that is built.",
-      });
-  }
-  return names.join("/");
-}
-
-function compiled(pattern: string) {
-  const found = compilePath(pattern);
-  if (found === null) throw new CaissonError("invalid", `${JSON.stringify(pattern.slice(0, 200))} is not a pattern`);
-  return found;
-}
-
-interface FindOptions {
-  isLeftOut: (path: string) => boolean;
-  walksIgnored: boolean;
-}
-
-function findSources(tree: FolderTree, source: string, options: FindOptions): ContextSource[] {
-  const path = contextPath(source);
-  const budget = { entries: contextBounds.entriesMax, bytes: contextBounds.bytesMax };
-  const found = hasWildcards(path) ? matching(tree, path, options) : [path];
-  const sources = found.flatMap((each) => {
-    const one = sourceAt(tree, each, { ...options, budget });
-    return one === null ? [] : [one];
+function compiled(patterns: readonly string[]): PathPattern[] {
+  if (patterns.reduce((sum, pattern) => sum + pattern.length, 0) > EXCLUDES_CHARACTERS_MAX)
+    throw new CaissonError("too_large", `--exclude has more than ${EXCLUDES_CHARACTERS_MAX} characters`);
+  return patterns.map((pattern) => {
+    const found = compilePath(pattern);
+    if (found === null) throw new CaissonError("invalid", `${JSON.stringify(pattern.slice(0, 200))} is not a pattern`);
+    return found;
   });
-  if (sources.length > 0) return sources;
-  throw new CaissonError("not_found", `the context has no ${JSON.stringify(source.slice(0, 200))}`, {
-    hint: "It may be ignored by .dockerignore, or hidden because it looks like a credential; --show NAME shows it.",
-  });
-}
-
-function matching(tree: FolderTree, source: string, { isLeftOut }: FindOptions): string[] {
-  const pattern = compiled(source);
-  const found: string[] = [];
-  let looks = contextBounds.entriesMax;
-  let level = [""];
-  for (let depth = 0; level.length > 0 && depth < contextBounds.depthMax; depth += 1) {
-    const next: string[] = [];
-    for (const at of level) {
-      for (const entry of tree.entries(at)) {
-        if (--looks < 0) throw tooMany();
-        const path = at === "" ? entry.name : `${at}/${entry.name}`;
-        if (matchesPath(pattern, path)) {
-          if (!isLeftOut(path)) found.push(path);
-        } else if (entry.isDirectory() && (pattern.includes("**") || depth + 1 < pattern.length)) next.push(path);
-      }
-    }
-    level = next;
-  }
-  return found.sort();
-}
-
-const tooMany = () => new CaissonError("too_large", `the context has more than ${contextBounds.entriesMax} entries`);
-
-function sourceAt(
-  tree: FolderTree,
-  path: string,
-  options: FindOptions & { budget: { entries: number; bytes: number } },
-): ContextSource | null {
-  if (path === "") return { path, isFolder: true, entries: below(tree, "", options) };
-  if (options.isLeftOut(path) && !(options.walksIgnored && tree.stat(path)?.isDirectory())) return null;
-  const entry = entryAt(tree, path);
-  if (entry === null) return null;
-  if (entry.kind !== "directory") return { path, isFolder: false, entries: [charge(entry, options.budget)] };
-  return { path, isFolder: true, entries: below(tree, path, options) };
-}
-
-/** Returns everything below a folder, folders before their content, in a stable order. */
-function below(tree: FolderTree, top: string, options: FindOptions & { budget: { entries: number; bytes: number } }): ContextEntry[] {
-  const found: ContextEntry[] = [];
-  const walk = (folder: string, depth: number): void => {
-    if (depth > contextBounds.depthMax) throw new CaissonError("too_large", `${folder.slice(0, 200)}… is nested too deeply`);
-    const names = tree.entries(folder).map(({ name }) => name);
-    for (const name of names.sort()) {
-      const path = folder === "" ? name : `${folder}/${name}`;
-      const isLeftOut = options.isLeftOut(path);
-      const entry = isLeftOut && !options.walksIgnored ? null : entryAt(tree, path);
-      if (entry === null) continue;
-      if (!isLeftOut) found.push(charge(entry, options.budget));
-      if (entry.kind === "directory") walk(path, depth + 1);
-    }
-  };
-  walk(top, 0);
-  return found;
-}
-
-function charge(entry: ContextEntry, budget: { entries: number; bytes: number }): ContextEntry {
-  budget.entries -= 1;
-  budget.bytes -= entry.sizeBytes;
-  if (budget.entries < 0) throw tooMany();
-  if (budget.bytes < 0) throw new CaissonError("too_large", `the context has more than ${contextBounds.bytesMax} bytes`);
-  return entry;
-}
-
-/** Returns null for sockets, devices and FIFOs, and for what no longer exists. */
-function entryAt(tree: FolderTree, path: string): ContextEntry | null {
-  const stats = tree.stat(path);
-  if (stats === null) return null;
-  const common = { path, mode: stats.mode & 0o777, modifiedMs: Math.floor(stats.mtimeMs), sizeBytes: 0, linkTarget: "" };
-  if (stats.isDirectory()) return { ...common, kind: "directory" };
-  if (stats.isSymbolicLink()) return { ...common, kind: "link", linkTarget: tree.readLink(path)?.toString("utf8") ?? "" };
-  return stats.isFile() ? { ...common, kind: "file", sizeBytes: stats.size } : null;
 }
 
 async function digestOf(tree: FolderTree, entry: ContextEntry): Promise<string> {

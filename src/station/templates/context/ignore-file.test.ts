@@ -28,4 +28,18 @@ test("a leading dot is not special", () => {
 test("malformed and too many rules are refused", () => {
   expect(() => parseIgnoreFile("[a", "x")).toThrow("not a pattern");
   expect(() => parseIgnoreFile("a\n".repeat(1_001), "x")).toThrow("more than 1000 rules");
+  expect(() => parseIgnoreFile(`${"a".repeat(4_000)}\n`.repeat(17), "x")).toThrow("more than 65536 characters");
+});
+
+test("patterns with many wildcards take bounded time, also for deep paths", () => {
+  const rules = parseIgnoreFile(`${"**/*a*a*a*a*a*a*a*b\n".repeat(999)}${"**/".repeat(500)}x`, "x");
+  const deep = Array<string>(50).fill("a".repeat(60)).join("/");
+  const before = process.cpuUsage().user;
+  for (let number = 0; number < 20; number += 1) expect(rules.isIgnored(`${deep}/${number}`)).toBe(false);
+  expect(process.cpuUsage().user - before).toBeLessThan(20_000_000);
+});
+
+test("a rule for a folder decides for what is below, until a later rule does", () => {
+  const rules = parseIgnoreFile("a\n!a/b\na/b/c", "x");
+  expect(["a/x", "a/b/x", "a/b/c/d", "a/b/x"].map((path) => rules.isIgnored(path))).toEqual([true, false, true, false]);
 });

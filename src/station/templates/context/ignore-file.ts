@@ -1,7 +1,11 @@
 import { CaissonError } from "../../../contract/error/error.ts";
-import { compilePath, matchesPath, type PathPattern } from "./path-pattern.ts";
+import { compilePath, matchesNames, namesOf, type PathPattern } from "./path-pattern.ts";
 
 const LINES_MAX = 1_000;
+/** Characters of all rules together. Their product with a path's length bounds the time that one path takes. */
+const CHARACTERS_MAX = 65_536;
+/** How many folders' decisions are remembered. */
+const FOLDERS_MAX = 10_000;
 
 interface IgnoreRule {
   pattern: PathPattern;
@@ -24,6 +28,8 @@ export function parseIgnoreFile(text: string, file: string): IgnoreRules {
     .map((line) => line.trim())
     .filter((line) => line !== "" && !line.startsWith("#"));
   if (lines.length > LINES_MAX) throw new CaissonError("too_large", `${file} has more than ${LINES_MAX} rules`);
+  if (lines.reduce((sum, line) => sum + line.length, 0) > CHARACTERS_MAX)
+    throw new CaissonError("too_large", `the rules of ${file} have more than ${CHARACTERS_MAX} characters`);
   const rules = lines.map((line): IgnoreRule => {
     const isException = line.startsWith("!");
     const pattern = compilePath(isException ? line.slice(1).trim() : line);
@@ -31,15 +37,35 @@ export function parseIgnoreFile(text: string, file: string): IgnoreRules {
       throw new CaissonError("invalid", `${file} has a rule that is not a pattern: ${JSON.stringify(line.slice(0, 200))}`);
     return { pattern, isException };
   });
+  const lastRule = lastRuleOf(rules);
   return {
     hasExceptions: rules.some(({ isException }) => isException),
-    isIgnored(path) {
-      const folders = path.split("/").map((_, index, names) => names.slice(0, index + 1).join("/"));
-      for (const { pattern, isException } of rules.toReversed())
-        if (pattern.length > 0 && folders.some((folder) => matchesPath(pattern, folder))) return !isException;
-      return false;
-    },
+    isIgnored: (path) => rules[lastRule(path)]?.isException === false,
   };
+}
+
+/** Returns a function that finds the last rule for a path or a folder above it; -1 if there is none. */
+function lastRuleOf(rules: readonly IgnoreRule[]): (path: string) => number {
+  const folders = new Map<string, number>();
+  const ofFolder = (path: string): number => {
+    const known = folders.get(path);
+    if (known !== undefined) return known;
+    const found = last(path);
+    if (folders.size >= FOLDERS_MAX) folders.clear();
+    folders.set(path, found);
+    return found;
+  };
+  const last = (path: string): number => {
+    const slash = path.lastIndexOf("/");
+    const above = slash < 0 ? -1 : ofFolder(path.slice(0, slash));
+    const names = namesOf(path);
+    for (let index = rules.length - 1; index > above; index -= 1) {
+      const { pattern } = rules[index] as IgnoreRule;
+      if (pattern.length > 0 && matchesNames(pattern, names)) return index;
+    }
+    return above;
+  };
+  return last;
 }
 
 export const ignoresNothing: IgnoreRules = { hasExceptions: false, isIgnored: () => false };

@@ -22,12 +22,16 @@ export function compilePath(pattern: string): PathPattern | null {
   return parts;
 }
 
-export function matchesPath(pattern: PathPattern, path: string): boolean {
-  return matchSequence(
-    pattern,
-    path.split("/").map((name) => [...name]),
-    { isAny: (part) => part === "**", fits: (part, name) => part !== "**" && matchesTokens(part, name) },
-  );
+export const matchesPath = (pattern: PathPattern, path: string) => matchesNames(pattern, namesOf(path));
+
+/** A path's names as characters, to match many patterns against it. */
+export const namesOf = (path: string): string[][] => path.split("/").map((name) => [...name]);
+
+export function matchesNames(pattern: PathPattern, names: readonly (readonly string[])[]): boolean {
+  return matchSequence(pattern, names, {
+    isAny: (part) => part === "**",
+    fits: (part, name) => part !== "**" && matchesTokens(part, name),
+  });
 }
 
 /** Whether a path has wildcards. */

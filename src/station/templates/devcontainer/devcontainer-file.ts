@@ -2,9 +2,9 @@ import { posix } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error/error.ts";
 import { checkValue, tellProblems } from "../../../contract/error/plain-problems.ts";
-import { contextPath } from "../context/build-context.ts";
+import { contextPath } from "../context/context-path.ts";
 import { type Dockerfile, type Instruction, plainCopy } from "../dockerfile/instruction.ts";
-import { parseDockerfile } from "../dockerfile/parse-dockerfile.ts";
+import { parseDockerfile, parseFile } from "../dockerfile/parse-dockerfile.ts";
 import type { BuildPlan } from "../steps/build-plan.ts";
 import type { BuildRun } from "../steps/build-run.ts";
 import { featureInstructions } from "./features.ts";
@@ -53,31 +53,46 @@ export async function devcontainerFile(build: BuildRun, file: string): Promise<B
     .filter((key) => !known.has(key) && !descriptive.has(key))
     .map((key) => `${JSON.stringify(key.slice(0, 100))} in ${file} has no effect`);
   const folder = posix.dirname(file);
-  const { base, args, target } = await baseOf(build, config, folder);
+  const { base, dockerfile, args, target } = await baseOf(build, config, folder);
   const user = config.remoteUser ?? config.containerUser ?? null;
+  const features = await featureInstructions(build, config.features ?? {}, { folder, user });
   const more: Instruction[] = [
     ...instructionsOf(`ENV ${envText(config.containerEnv)}`, config.containerEnv),
-    ...(await featureInstructions(build, config.features ?? {}, { folder, user })),
+    ...features.instructions,
     ...instructionsOf(`ENV ${envText(config.remoteEnv)}`, config.remoteEnv),
     ...commandInstructions(config, user),
-    ...(user === null ? [] : [{ kind: "user" as const, word: user, line: 1, text: `USER ${user}` }]),
+    ...(user === null ? [] : [{ kind: "user" as const, word: user, line: 0, text: `USER ${user}` }]),
   ];
   const at = stageIndex(base, target);
   const stages = base.stages.map((stage, index) => (index === at ? { ...stage, instructions: [...stage.instructions, ...more] } : stage));
-  return { kind: "devcontainer", dockerfile: { ...base, stages: stages.slice(0, at + 1) }, target: undefined, args, notices };
+  return {
+    ...{ kind: "devcontainer", target: undefined, args },
+    dockerfile: { ...base, stages: stages.slice(0, at + 1) },
+    file: dockerfile ?? file,
+    extendedBy: file,
+    notices: [...notices, ...features.notices],
+  };
+}
+
+interface DevcontainerBase {
+  base: Dockerfile;
+  /** The path of the Dockerfile; null for an image. */
+  dockerfile: string | null;
+  args: Record<string, string>;
+  target: string | undefined;
 }
 
 async function baseOf(
   build: BuildRun,
   config: Devcontainer,
   folder: string,
-): Promise<{ base: Dockerfile; args: Record<string, string>; target: string | undefined }> {
+): Promise<DevcontainerBase> {
   const dockerfile = config.build?.dockerfile ?? config.dockerFile;
   const args = Object.fromEntries(Object.entries(config.build?.args ?? {}));
   if (dockerfile === undefined) {
     if (config.image === undefined) throw new CaissonError("invalid", "devcontainer.json names neither an image nor a Dockerfile");
     await build.context.useIgnoreFile(null);
-    return { base: parseDockerfile(`FROM ${config.image.replace(/\s/g, "")}`), args, target: undefined };
+    return { base: fromImage(config.image), dockerfile: null, args, target: undefined };
   }
   const context = contextPath(posix.join(folder, config.build?.context ?? config.context ?? "."));
   if (context !== "" && context !== folder)
@@ -90,8 +105,19 @@ async function baseOf(
     );
   const path = contextPath(posix.join(folder, dockerfile));
   await build.context.useIgnoreFile(path);
-  const base = parseDockerfile(await build.context.requireText(path));
-  return { base: context === "" ? base : withContext(base, context), args, target: build.request.target ?? config.build?.target };
+  const base = parseFile(await build.context.requireText(path), path);
+  return {
+    base: context === "" ? base : withContext(base, context),
+    dockerfile: path,
+    args,
+    target: build.request.target ?? config.build?.target,
+  };
+}
+
+/** Line 0: errors name devcontainer.json alone. */
+function fromImage(image: string): Dockerfile {
+  const file = parseDockerfile(`FROM ${image.replace(/\s/g, "")}`);
+  return { ...file, stages: file.stages.map((stage) => ({ ...stage, from: { ...stage.from, line: 0 } })) };
 }
 
 /** The default context is the folder of devcontainer.json: sources of COPY are relative to it. */
@@ -120,7 +146,7 @@ function instructionsOf(text: string, variables: Devcontainer["containerEnv"]): 
   const pairs = Object.entries(variables ?? {}).flatMap(([name, value]) =>
     value === null || value.includes("${localEnv:") ? [] : [[name, toDockerfileWord(value)] as const],
   );
-  return pairs.length === 0 ? [] : [{ kind: "env", pairs, line: 1, text: text.slice(0, 1000) }];
+  return pairs.length === 0 ? [] : [{ kind: "env", pairs, line: 0, text: text.slice(0, 1000) }];
 }
 
 /** `${containerEnv:NAME}` is a variable of the image; every other character is literal. */
@@ -138,12 +164,12 @@ function commandInstructions(config: Devcontainer, user: string | null): Instruc
   const commands = lifecycle.flatMap((name) => commandsOf(config[name]).map((command) => ({ name, command })));
   if (commands.length === 0) return [];
   return [
-    { kind: "copy", sources: ["."], target: `${WORKSPACE}/`, ...plainCopy, chown: user, line: 1, text: `COPY . ${WORKSPACE}` },
-    { kind: "workdir", word: WORKSPACE, line: 1, text: `WORKDIR ${WORKSPACE}` },
-    ...(user === null ? [] : [{ kind: "user" as const, word: user, line: 1, text: `USER ${user}` }]),
+    { kind: "copy", sources: ["."], target: `${WORKSPACE}/`, ...plainCopy, chown: user, line: 0, text: `COPY . ${WORKSPACE}` },
+    { kind: "workdir", word: WORKSPACE, line: 0, text: `WORKDIR ${WORKSPACE}` },
+    ...(user === null ? [] : [{ kind: "user" as const, word: user, line: 0, text: `USER ${user}` }]),
     ...commands.map(
       ({ name, command }): Instruction => ({
-        ...{ kind: "run", heredocs: [], network: null, mounts: [], line: 1 },
+        ...{ kind: "run", heredocs: [], network: null, mounts: [], line: 0 },
         command: typeof command === "string" ? { form: "shell", text: command } : { form: "exec", argv: command },
         text: `${name} ${typeof command === "string" ? command : command.join(" ")}`.slice(0, 1000),
       }),

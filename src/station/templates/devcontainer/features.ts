@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error/error.ts";
 import { checkValue, tellProblems } from "../../../contract/error/plain-problems.ts";
-import { contextPath } from "../context/build-context.ts";
+import { contextPath } from "../context/context-path.ts";
 import { type Instruction, plainCopy } from "../dockerfile/instruction.ts";
 import type { BuildRun } from "../steps/build-run.ts";
 import { parseJsonc } from "./parse-jsonc.ts";
@@ -14,6 +14,19 @@ const Feature = z.looseObject({
   containerEnv: z.record(z.string().max(256), z.string().max(131_072)).optional(),
 });
 
+/** Keys that say nothing about a template, or that the options of devcontainer.json have used. */
+const known: ReadonlySet<string> = new Set([
+  ...["id", "version", "name", "description", "documentationURL", "licenseURL", "keywords", "deprecated", "legacyIds"],
+  ...["options", "containerEnv"],
+]);
+
+/** What features add to a build. */
+export interface FeatureInstructions {
+  instructions: Instruction[];
+  /** What has no effect, each as a sentence. */
+  notices: string[];
+}
+
 /**
  * Returns the instructions that install features from folders of the project. Throws `unsupported` for a feature from a
  * registry or an archive: nothing that the project does not contain runs as root in its template.
@@ -22,19 +35,22 @@ export async function featureInstructions(
   build: BuildRun,
   features: Readonly<Record<string, unknown>>,
   { folder, user }: { folder: string; user: string | null },
-): Promise<Instruction[]> {
+): Promise<FeatureInstructions> {
   const names = Object.keys(features);
   if (names.length > FEATURES_MAX) throw new CaissonError("too_large", `devcontainer.json has more than ${FEATURES_MAX} features`);
-  const instructions: Instruction[] = [];
-  for (const [index, name] of names.entries())
-    instructions.push(...(await installOf(build, { name, options: features[name], index, folder, user })));
-  return instructions;
+  const all: FeatureInstructions = { instructions: [], notices: [] };
+  for (const [index, name] of names.entries()) {
+    const { instructions, notices } = await installOf(build, { name, options: features[name], index, folder, user });
+    all.instructions.push(...instructions);
+    all.notices.push(...notices);
+  }
+  return all;
 }
 
 async function installOf(
   build: BuildRun,
   { name, options, index, folder, user }: { name: string; options: unknown; index: number; folder: string; user: string | null },
-): Promise<Instruction[]> {
+): Promise<FeatureInstructions> {
   if (!name.startsWith("./") && !name.startsWith("../"))
     throw new CaissonError("unsupported", `the feature ${JSON.stringify(name.slice(0, 200))} is not a folder of the project`, {
       hint: "Copy the feature to a folder in .devcontainer, and name it ./FOLDER.",
@@ -51,17 +67,21 @@ async function installOf(
     ([key, value]) => [key, value.replace(/[\\'"\s]/g, "\\$&")] as const,
   );
   const assignments = Object.entries(env).map(([key, value]) => `${key}=${value}`);
-  return [
-    ...(containerEnv.length === 0 ? [] : [{ kind: "env" as const, pairs: containerEnv, line: 1, text: `ENV of ${name}` }]),
-    { kind: "copy", ...plainCopy, sources: [path], target: `${inside}/`, line: 1, text: `feature ${name}` },
+  const notices = Object.keys(parsed.data)
+    .filter((key) => !known.has(key))
+    .map((key) => `${JSON.stringify(key.slice(0, 100))} of the feature ${name.slice(0, 200)} has no effect`);
+  const instructions: Instruction[] = [
+    ...(containerEnv.length === 0 ? [] : [{ kind: "env" as const, pairs: containerEnv, line: 0, text: `ENV of ${name}` }]),
+    { kind: "copy", ...plainCopy, sources: [path], target: `${inside}/`, line: 0, text: `feature ${name}` },
     {
-      ...{ kind: "run", heredocs: [], network: null, mounts: [], user: "root", line: 1, text: `feature ${name}: install.sh` },
+      ...{ kind: "run", heredocs: [], network: null, mounts: [], user: "root", line: 0, text: `feature ${name}: install.sh` },
       command: {
         form: "exec",
         argv: ["/usr/bin/env", ...assignments, "/bin/sh", "-c", `cd ${inside} && chmod +x install.sh && ./install.sh`],
       },
     },
   ];
+  return { instructions, notices };
 }
 
 function optionVariables(feature: z.infer<typeof Feature>, options: unknown, name: string): Record<string, string> {

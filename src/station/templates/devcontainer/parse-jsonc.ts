@@ -15,23 +15,21 @@ function plainJson(text: string): string {
   const pieces: string[] = [];
   /** Where the last comma is, if only white space and comments follow it. */
   let comma = -1;
+  let isAfterOpening = false;
   for (let at = 0; at < text.length; ) {
     const end = tokenEnd(text, at);
     const token = text.slice(at, end);
     at = end;
     if (token.startsWith("//") || token.startsWith("/*")) continue;
-    if ((token === "}" || token === "]") && comma > 0 && !isOpening(pieces, comma)) pieces[comma] = "";
-    if (token === ",") comma = pieces.length;
-    else if (token.trim() !== "") comma = -1;
+    if ((token === "}" || token === "]") && comma >= 0) pieces[comma] = "";
+    if (token.trim() !== "") {
+      // A comma after an opening bracket separates nothing, and JSON refuses it.
+      comma = token === "," && !isAfterOpening ? pieces.length : -1;
+      isAfterOpening = token === "[" || token === "{";
+    }
     pieces.push(token);
   }
   return pieces.join("");
-}
-
-/** Whether a comma follows an opening bracket: then it separates nothing, and JSON refuses it. */
-function isOpening(pieces: readonly string[], comma: number): boolean {
-  const before = pieces.slice(0, comma).findLast((piece) => piece.trim() !== "");
-  return before === "[" || before === "{";
 }
 
 function tokenEnd(text: string, at: number): number {

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the variables of a Dockerfile.
 import { expect, test } from "vitest";
-import { expandWord } from "./expand-word.ts";
+import { expandWord, expansionBudget } from "./expand-word.ts";
 
 const values: Readonly<Record<string, string>> = { A: "a", EMPTY: "", TWO: "x y" };
 const expand = (raw: string, escapeMark: "\\" | "`" = "\\") => expandWord(raw, { line: 7, escapeMark, lookUp: (name) => values[name] });
@@ -47,4 +47,13 @@ test("nesting and length are bounded", () => {
   expect(expand(`${"${X:-".repeat(16)}x${"}".repeat(16)}`)).toBe("x");
   const long = { line: 1, escapeMark: "\\" as const, lookUp: () => "x".repeat(100_000) };
   expect(() => expandWord("$A$A$A", long)).toThrow(expect.objectContaining({ code: "too_large" }));
+  expect(() => expandWord(`"${"$A".repeat(10_000)}"`, long)).toThrow(expect.objectContaining({ code: "too_large" }));
+});
+
+test("the words of one instruction share one bound", () => {
+  const budget = expansionBudget();
+  const options = { line: 1, escapeMark: "\\" as const, lookUp: () => "x".repeat(100_000), budget };
+  expect(expandWord("$A", options)).toHaveLength(100_000);
+  expect(expandWord("$A", options)).toHaveLength(100_000);
+  expect(() => expandWord("$A", options)).toThrow("too long after its variables are replaced");
 });

@@ -5,7 +5,12 @@ export interface ExpandOptions {
   escapeMark: "\\" | "`";
   /** Returns a variable's value. */
   lookUp: (name: string) => string | undefined;
+  /** The characters that the words of one instruction may still become. Absent: this word is the only one. */
+  budget?: { characters: number };
 }
+
+/** Returns the budget of one instruction, which all its words share. */
+export const expansionBudget = () => ({ characters: dockerfileBounds.expandedMax });
 
 /** A position in a raw word, and how deep its variables nest. */
 interface Scan {
@@ -13,6 +18,7 @@ interface Scan {
   at: number;
   depth: number;
   options: ExpandOptions;
+  budget: { characters: number };
 }
 
 /**
@@ -21,7 +27,7 @@ interface Scan {
  * a result that is too long.
  */
 export function expandWord(raw: string, options: ExpandOptions): string {
-  const scan: Scan = { raw, at: 0, depth: 0, options };
+  const scan: Scan = { raw, at: 0, depth: 0, options, budget: options.budget ?? expansionBudget() };
   return expandUntil(scan, null);
 }
 
@@ -33,11 +39,16 @@ function expandUntil(scan: Scan, closing: "}" | null): string {
     const character = raw[scan.at] as string;
     if (character === closing) return text;
     text += nextPiece(scan, character);
-    if (text.length > dockerfileBounds.expandedMax)
-      throw problemAt(options.line, "the instruction is too long after its variables are replaced", { code: "too_large" });
   }
   if (closing !== null) throw problemAt(options.line, `${excerpt(raw)} lacks a closing brace`);
   return text;
+}
+
+/** Every piece is charged before it is joined: many variables with long values would fill the memory. */
+function charged(scan: Scan, text: string): string {
+  scan.budget.characters -= text.length;
+  if (scan.budget.characters >= 0) return text;
+  throw problemAt(scan.options.line, "the instruction is too long after its variables are replaced", { code: "too_large" });
 }
 
 function nextPiece(scan: Scan, character: string): string {
@@ -45,7 +56,7 @@ function nextPiece(scan: Scan, character: string): string {
   switch (character) {
     case options.escapeMark:
       scan.at += 2;
-      return raw[scan.at - 1] ?? options.escapeMark;
+      return charged(scan, raw[scan.at - 1] ?? options.escapeMark);
     case "'":
       return singleQuotes(scan);
     case '"':
@@ -54,7 +65,7 @@ function nextPiece(scan: Scan, character: string): string {
       return variable(scan);
     default:
       scan.at += 1;
-      return character;
+      return charged(scan, character);
   }
 }
 
@@ -63,7 +74,7 @@ function singleQuotes(scan: Scan): string {
   if (end < 0) throw openQuote(scan);
   const text = scan.raw.slice(scan.at + 1, end);
   scan.at = end + 1;
-  return text;
+  return charged(scan, text);
 }
 
 function doubleQuotes(scan: Scan): string {
@@ -78,11 +89,11 @@ function doubleQuotes(scan: Scan): string {
     }
     const next = raw[scan.at + 1] ?? "";
     if (character === options.escapeMark && ['"', "$", options.escapeMark].includes(next)) {
-      text += next;
+      text += charged(scan, next);
       scan.at += 2;
     } else if (character === "$") text += variable(scan);
     else {
-      text += character;
+      text += charged(scan, character);
       scan.at += 1;
     }
   }
@@ -105,14 +116,14 @@ function variable(scan: Scan): string {
   }
   scan.at += name.length + (hasBrace ? 2 : 1);
   const value = options.lookUp(name);
-  return hasBrace ? withModifier(scan, { name, value }) : (value ?? "");
+  return hasBrace ? withModifier(scan, { name, value }) : charged(scan, value ?? "");
 }
 
 function withModifier(scan: Scan, { name, value }: { name: string; value: string | undefined }): string {
   const { raw, options } = scan;
   if (raw[scan.at] === "}") {
     scan.at += 1;
-    return value ?? "";
+    return charged(scan, value ?? "");
   }
   const isColon = raw[scan.at] === ":";
   const modifier = raw[scan.at + (isColon ? 1 : 0)] ?? "";
@@ -128,7 +139,7 @@ function withModifier(scan: Scan, { name, value }: { name: string; value: string
   scan.depth -= 1;
   const isSet = value !== undefined && !(isColon && value === "");
   if (modifier === "+") return isSet ? word : "";
-  if (isSet) return value;
+  if (isSet) return charged(scan, value);
   if (modifier === "?") throw problemAt(options.line, `${name} is not set: ${excerpt(word)}`);
   return word;
 }

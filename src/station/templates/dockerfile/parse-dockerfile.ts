@@ -1,7 +1,16 @@
-import { dockerfileBounds, excerpt, problemAt } from "./dockerfile-problem.ts";
+import { dockerfileBounds, excerpt, inFile, problemAt } from "./dockerfile-problem.ts";
 import type { Action, Command, Dockerfile, From, Instruction, Stage } from "./instruction.ts";
 import { isHeredocWord, type LogicalLine, logicalLines } from "./logical-lines.ts";
 import { jsonWords, splitWords } from "./split-words.ts";
+
+/** Parses the Dockerfile at a path of the context, which errors name. */
+export function parseFile(text: string, file: string): Dockerfile {
+  try {
+    return parseDockerfile(text);
+  } catch (error) {
+    throw inFile(error, file);
+  }
+}
 
 /** Parses a Dockerfile. Throws `invalid`, `unsupported` and `too_large`, naming the line. */
 export function parseDockerfile(text: string): Dockerfile {

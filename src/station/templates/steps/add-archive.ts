@@ -1,7 +1,8 @@
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { CaissonError } from "../../../contract/error/error.ts";
-import { type BuildContext, type ContextEntry, contextBounds } from "../context/build-context.ts";
+import type { BuildContext, ContextEntry } from "../context/build-context.ts";
+import { contextBounds } from "../context/find-sources.ts";
 import { type NewOwner, rewriteTar } from "./rewrite-tar.ts";
 
 /** An archive of the context that ADD unpacks. */

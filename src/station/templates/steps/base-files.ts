@@ -1,11 +1,10 @@
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { CaissonError } from "../../../contract/error/error.ts";
 import { parseImageReference } from "../../../contract/image/image-reference.ts";
 import { ImageText } from "../../../contract/image/image-text.ts";
 import type { TemplateConfig, TemplateView } from "../../../contract/template/template.ts";
 import { lstatOrNull } from "../../../lib/paths.ts";
-import { contextPath } from "../context/build-context.ts";
+import { contextPath } from "../context/context-path.ts";
 import { excerpt, problemAt } from "../dockerfile/dockerfile-problem.ts";
 import { type Building, type BuildRun, type Files, keyOf, openSandbox } from "./build-run.ts";
 import { emptyImage } from "./empty-image.ts";
@@ -27,13 +26,13 @@ export async function* baseFiles(build: BuildRun, name: string, line: number): B
     return { files: { ...startingFiles(build, ["host", hostStamp()], ""), template: { kind: "host" } }, config: emptyConfig };
   const chosen = Object.hasOwn(build.request.images, name) ? build.request.images[name] : undefined;
   if (chosen !== undefined)
-    return yield* imageBase(build, { reference: chosen, identity: [chosen, await build.digestOfImage(chosen)] }, line);
-  if (parseImageReference(name)?.kind === "machine") return yield* imageBase(build, await imageInContext(build, name, line), line);
+    return yield* imageBase(build, chosen);
+  if (parseImageReference(name)?.kind === "machine") return yield* imageBase(build, await imageInContext(build, name, line));
   const template = await templateOf(build, name);
   if (template !== null) return templateBase(template);
   if (parseImageReference(name) === null || !ImageText.safeParse(name).success)
     throw problemAt(line, `${JSON.stringify(excerpt(name))} is not an image, a template or a stage`);
-  return yield* imageBase(build, { reference: name, identity: [name, await build.digestOfImage(name)] }, line);
+  return yield* imageBase(build, name);
 }
 
 function startingFiles(build: BuildRun, identity: readonly unknown[], reference: string): Files {
@@ -63,28 +62,33 @@ function templateBase(template: TemplateView): Base {
   return { files: { key: keyOf("template", digest), template: { kind: "snapshot", id: snapshot }, runtime, record: null }, config };
 }
 
-interface NamedImage {
-  reference: string;
-  /** What the image's files depend on. */
-  identity: readonly unknown[];
-}
-
-/** The settings of an image are read once, in a sandbox that fetches and unpacks it. */
-async function* imageBase(build: BuildRun, { reference, identity }: NamedImage, line: number): Building<Base> {
-  const files = startingFiles(build, ["image", ...identity], reference);
+/** The settings of an image are read once, after a sandbox has fetched and unpacked it. */
+async function* imageBase(build: BuildRun, reference: string): Building<Base> {
+  const { imageIdentity } = await import("../../../runtimes/oci/template/image.ts");
+  const about = { reference, stateDir: build.stateDir, owner: build.owner };
+  let identity = await imageIdentity(about);
+  let runtime: string | undefined;
+  if (identity === null || build.request.noCache) {
+    runtime = yield* unpack(build, reference);
+    identity = await imageIdentity(about);
+  }
+  // An image that only another runtime's engine has is known by its name alone.
+  const files = startingFiles(build, ["image", identity ?? reference], reference);
   const known = build.request.noCache ? null : await build.steps.findBase(files.key);
   if (known !== null) return { files, config: known };
-  yield { notice: `reading the image ${excerpt(reference)}` };
-  const sandbox = await openSandbox(build, files, { usesNetwork: false }).catch((error: unknown) => {
-    throw error instanceof CaissonError
-      ? problemAt(line, error.message, { code: error.code, ...(error.hint && { hint: error.hint }) })
-      : error;
-  });
-  const { runtime } = sandbox.info;
-  await sandbox.destroy();
+  runtime ??= yield* unpack(build, reference);
   const config = runtime === "oci" ? await configOf(build, reference) : emptyConfig;
   await build.steps.saveBase(files.key, config);
   return { files, config };
+}
+
+/** Fetches and unpacks an image by creating a sandbox, and returns the runtime that did. */
+async function* unpack(build: BuildRun, reference: string): Building<string> {
+  yield { notice: `reading the image ${excerpt(reference)}` };
+  const sandbox = await openSandbox(build, startingFiles(build, [], reference), { usesNetwork: false });
+  const { runtime } = sandbox.info;
+  await sandbox.destroy();
+  return runtime;
 }
 
 /** Only after the image is unpacked, so this reads what is there. */
@@ -100,7 +104,7 @@ async function configOf({ stateDir, owner }: BuildRun, reference: string): Promi
 }
 
 /** An image that the Dockerfile names by a path is part of the context, and never another place of the machine. */
-async function imageInContext(build: BuildRun, name: string, line: number): Promise<NamedImage> {
+async function imageInContext(build: BuildRun, name: string, line: number): Promise<string> {
   const place = name.replace(/^(?:oci|oci-archive|docker-archive):/, "");
   if (place.startsWith("/"))
     throw problemAt(line, `${JSON.stringify(excerpt(name))} is a path of the machine, which a Dockerfile cannot use`, {
@@ -109,14 +113,13 @@ async function imageInContext(build: BuildRun, name: string, line: number): Prom
     });
   const path = contextPath(place);
   const { context } = build;
-  if (context.isFolder(path)) {
-    const [layout, index] =
-      path === "" ? [null, null] : [await context.readText(`${path}/oci-layout`), await context.readText(`${path}/index.json`)];
-    if (layout === null || index === null) throw problemAt(line, `${JSON.stringify(excerpt(path))} is not an OCI layout`);
-    return { reference: `oci:${join(context.folder, path)}`, identity: ["layout", createHash("sha256").update(index).digest("hex")] };
+  const [, folder = path, tag = ""] = context.isFolder(path) ? [] : (/^(.+)(:[^:/]+)$/.exec(path) ?? []);
+  if (context.isFolder(folder)) {
+    const documents = folder === "" ? [null] : [await context.readText(`${folder}/oci-layout`), await context.readText(`${folder}/index.json`)];
+    if (documents.includes(null)) throw problemAt(line, `${JSON.stringify(excerpt(folder))} is not an OCI layout`);
+    return `oci:${join(context.folder, folder)}${tag}`;
   }
-  const [source] = await context.find(path, { excludes: [] });
-  const [entry] = source?.entries ?? [];
-  if (entry?.kind !== "file") throw problemAt(line, `${JSON.stringify(excerpt(path))} is not an archive`);
-  return { reference: `oci-archive:${join(context.folder, path)}`, identity: ["archive", await context.digest(entry)] };
+  const { sources } = await context.find([path], { excludes: [] });
+  if (sources[0]?.entries[0]?.kind !== "file") throw problemAt(line, `${JSON.stringify(excerpt(path))} is not an archive`);
+  return `oci-archive:${join(context.folder, path)}`;
 }

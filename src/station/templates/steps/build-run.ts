@@ -4,6 +4,7 @@ import { CaissonError } from "../../../contract/error/error.ts";
 import { SandboxConfig, type Template } from "../../../contract/sandbox/sandbox.ts";
 import type { BuildEvent, BuildTemplate } from "../../../contract/template/template-verbs.ts";
 import { canonicalJson } from "../../../lib/canonical-json.ts";
+import type { Crashpoint } from "../../../lib/crashpoint.ts";
 import { defined } from "../../../lib/defined.ts";
 import { ignore } from "../../../lib/failures.ts";
 import { temporaryName } from "../../../lib/replace-file.ts";
@@ -29,8 +30,7 @@ export interface BuildRun {
   sandboxes: Pick<LocalSandboxes, "create">;
   stateDir: string;
   signal: AbortSignal | undefined;
-  /** Returns the digest of an image that was built here, or null. */
-  digestOfImage: (reference: string) => Promise<string | null>;
+  crashpoint: Crashpoint;
   /** Counts the snapshots of this build. */
   counter: { snapshots: number };
 }
@@ -53,6 +53,8 @@ export interface Step {
   stage: string;
   line: number;
   text: string;
+  /** What it leaves out, each as a sentence. */
+  notices?: readonly string[];
   /** Whether its commands use the build's network. */
   usesNetwork: boolean;
   /** Changes the files, with or without events. */
@@ -70,6 +72,7 @@ export function keyOf(...parts: readonly unknown[]): string {
 
 /** Returns the files after a step: from the cache, or by doing its work in a new sandbox. */
 export async function* takeStep(build: BuildRun, files: Files, step: Step): Building<Files> {
+  for (const notice of step.notices ?? []) yield { notice };
   const key = keyOf("step", files.key, step.inputs);
   const about = { stage: step.stage, line: step.line, text: step.text };
   const known = build.request.noCache ? null : await build.steps.find(key);
@@ -130,7 +133,9 @@ async function saveStep(
   const draft = temporaryName(build.steps.tmpFile(key));
   const hasTmp = await storeTmp(sandbox, draft, build);
   build.counter.snapshots += 1;
+  build.crashpoint("build.snapshot:before");
   const snapshot = await sandbox.snapshot({ name: buildSnapshotName(build.id, build.counter.snapshots) });
+  build.crashpoint("build.snapshot:after");
   if (hasTmp) await build.steps.saveTmp(key, draft);
   const record: StepRecord = {
     ...{ version: 1, key, snapshot, hasTmp, text },

@@ -1,5 +1,5 @@
 import { CaissonError } from "../../../contract/error/error.ts";
-import { excerpt, problemAt } from "../dockerfile/dockerfile-problem.ts";
+import { atLine, excerpt, problemAt } from "../dockerfile/dockerfile-problem.ts";
 import { expandWord } from "../dockerfile/expand-word.ts";
 import type { Dockerfile, Instruction, Stage } from "../dockerfile/instruction.ts";
 import { type Base, baseFiles } from "./base-files.ts";
@@ -99,10 +99,10 @@ async function* startOf(
   if (name === "") throw problemAt(line, `FROM ${excerpt(image)} is empty after its variables are replaced`);
   const at = /^\d+$/.test(name) ? -1 : stages.indexOf(name, index);
   if (at >= 0) {
-    const { files, state } = yield* stages.build(at);
-    return { files, state: { ...state, args: {}, shell: defaultShell } };
+    // As in Docker, the stage also has the earlier one's arguments and SHELL.
+    return yield* stages.build(at);
   }
-  const base: Base = yield* baseFiles(build, name, line);
+  const base: Base = yield* withLine(line, baseFiles(build, name, line));
   return { files: base.files, state: { config: base.config, args: {}, shell: defaultShell, escapeMark: file.escapeMark } };
 }
 
@@ -118,7 +118,7 @@ async function* buildStage(
   for (const instruction of stage.instructions) {
     if (build.signal?.aborted) throw new CaissonError("cancelled", "the build was interrupted");
     if (instruction.kind === "run" || instruction.kind === "copy" || instruction.kind === "add") {
-      files = yield* changeFiles(build, { ...context, files, state, instruction });
+      files = yield* withLine(instruction.line, changeFiles(build, { ...context, files, state, instruction }));
       // RUN creates its working folder; the target of a COPY may be another.
       if (instruction.kind === "run") folder = null;
       continue;
@@ -126,8 +126,18 @@ async function* buildStage(
     state = applySetting(state, instruction, argOf);
     if (instruction.kind === "workdir") folder = instruction;
   }
-  if (folder !== null) files = yield* makeWorkdir(build, { files, state, instruction: folder, name: nameOf(context) });
+  if (folder !== null)
+    files = yield* withLine(folder.line, makeWorkdir(build, { files, state, instruction: folder, name: nameOf(context) }));
   return { files, state };
+}
+
+/** Names the line in errors of an instruction that name none. */
+async function* withLine<Result>(line: number, building: Building<Result>): Building<Result> {
+  try {
+    return yield* building;
+  } catch (error) {
+    throw atLine(error, line);
+  }
 }
 
 const nameOf = ({ stage, index }: Pick<StageContext, "stage" | "index">) => stage.from.name ?? String(index);

@@ -3,7 +3,8 @@ import type { TemplateConfig, TemplateView } from "../../../contract/template/te
 import { newId } from "../../../lib/new-id.ts";
 import type { StoredTemplate } from "../../built-templates/template-store.ts";
 import { devcontainerFile } from "../devcontainer/devcontainer-file.ts";
-import { parseDockerfile } from "../dockerfile/parse-dockerfile.ts";
+import { inFile } from "../dockerfile/dockerfile-problem.ts";
+import { parseFile } from "../dockerfile/parse-dockerfile.ts";
 import type { BuildPlan } from "./build-plan.ts";
 import { type Building, type BuildRun, type Files, keyOf, takeStep } from "./build-run.ts";
 import { buildStages } from "./build-stages.ts";
@@ -14,8 +15,18 @@ export async function* buildTemplate(run: BuildRun): Building<void> {
   const build = { ...run, request: { ...run.request, args: { ...plan.args, ...run.request.args } } };
   const ignored = [...plan.dockerfile.notices, ...plan.notices];
   for (const notice of ignored) yield { notice };
-  const { files, state } = yield* buildStages(build, plan.dockerfile, plan.target);
+  const { files, state } = yield* withFile(plan, buildStages(build, plan.dockerfile, plan.target));
   yield* saveTemplate(build, { files, config: state.config, kind: plan.kind, ignored });
+}
+
+/** Names the file in errors that name a line. */
+async function* withFile<Result>({ file, extendedBy }: BuildPlan, building: Building<Result>): Building<Result> {
+  try {
+    return yield* building;
+  } catch (error) {
+    const isExtension = error instanceof CaissonError && error.details?.line === 0;
+    throw inFile(error, isExtension && extendedBy !== null ? extendedBy : file);
+  }
 }
 
 /** Saves files as a template. Files that no step wrote become a separate step, since a template needs a snapshot. */
@@ -45,21 +56,21 @@ export async function* saveTemplate(
 
 async function planOf(build: BuildRun): Promise<BuildPlan> {
   const { request, context } = build;
-  const plain = (text: string): BuildPlan => ({
-    kind: "dockerfile",
-    dockerfile: parseDockerfile(text),
+  const plain = (text: string, file: string): BuildPlan => ({
+    ...{ kind: "dockerfile", file, extendedBy: null },
+    dockerfile: parseFile(text, file),
     target: request.target,
     args: {},
     notices: [],
   });
   if (request.dockerfile !== undefined) {
     await context.useIgnoreFile(null);
-    return plain(request.dockerfile);
+    return plain(request.dockerfile, "Dockerfile");
   }
   const file = request.file ?? (await defaultFile(build));
   if (/\.jsonc?$/.test(file)) return await devcontainerFile(build, file);
   await context.useIgnoreFile(file);
-  return plain(await context.requireText(file));
+  return plain(await context.requireText(file), file);
 }
 
 const defaultFiles = ["Dockerfile", "Containerfile", ".devcontainer/devcontainer.json", ".devcontainer.json"];

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { CaissonError } from "../../../contract/error/error.ts";
 import type { FileInfo, OwnedSandbox } from "../../../sandbox/sandbox.ts";
 import { encodeTarHeader, padding, tarEnd } from "../../../sandbox/tar/tar-header.ts";
-import { contextBounds } from "../context/build-context.ts";
+import { contextBounds } from "../context/find-sources.ts";
 import { compilePath, hasWildcards, matchesPath } from "../context/path-pattern.ts";
 import { excerpt, problemAt } from "../dockerfile/dockerfile-problem.ts";
 import { type ExpandedCopy, placeOf } from "./copy-place.ts";

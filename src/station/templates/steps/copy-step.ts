@@ -12,7 +12,7 @@ import { type ExpandedCopy, type Place, placeOf } from "./copy-place.ts";
 import { insideUser } from "./inside-users.ts";
 import type { NewOwner } from "./rewrite-tar.ts";
 import { makeFolder } from "./run-step.ts";
-import { expand, insidePath, type StageState, variablesOf } from "./stage-state.ts";
+import { expand, insidePath, type StageState, variablesOf, wordExpander } from "./stage-state.ts";
 
 type Copy = Instruction & CopyInstruction;
 
@@ -43,13 +43,13 @@ export async function copyStep(build: BuildRun, instruction: Copy, state: StageS
   }
   const remote = copy.sources.filter(isRemote);
   if (remote.length > 0) return fetchStep(build, { instruction, copy, remote, stage, env: variablesOf(state) });
-  const found = await findInContext(build.context, instruction, copy);
+  const { found, notices } = await findInContext(build, instruction, copy);
   const heredocs = instruction.heredocs.map(({ name, content, expands }) => ({
     name,
     content: expands ? expand({ ...state, escapeMark: state.escapeMark }, keepQuotes(content, state.escapeMark), line) : content,
   }));
   return {
-    ...about,
+    ...{ ...about, notices },
     inputs: [instruction.kind, copyInputs(copy), await digestsOf(build.context, found), heredocs],
     async work(sandbox) {
       const owner = await ownerOf(sandbox, copy);
@@ -73,7 +73,7 @@ const copyInputs = ({ sources, target, isFolder, chown, mode }: ExpandedCopy) =>
 
 function expandedCopy(instruction: Copy, state: StageState): ExpandedCopy {
   const { line, kind } = instruction;
-  const word = (raw: string) => expand(state, raw, line);
+  const word = wordExpander(state, line);
   const target = word(instruction.target);
   const sources = instruction.sources.map(word);
   const chmod = instruction.chmod === null ? null : word(instruction.chmod);
@@ -108,18 +108,17 @@ interface FoundSource {
   archive: LocalArchive | null;
 }
 
-async function findInContext(context: BuildContext, instruction: Copy, copy: ExpandedCopy): Promise<FoundSource[]> {
+async function findInContext({ context, signal }: BuildRun, instruction: Copy, copy: ExpandedCopy) {
+  const { sources, leftOut } = await context.find(copy.sources, { excludes: instruction.excludes, signal });
   const found: FoundSource[] = [];
-  for (const source of copy.sources) {
-    for (const each of await context.find(source, { excludes: instruction.excludes })) {
-      const [entry] = each.entries;
-      const canUnpack = instruction.kind === "add" && !each.isFolder && entry?.kind === "file";
-      found.push({ source: each, archive: canUnpack ? await archiveOf(context, entry) : null });
-    }
+  for (const source of sources) {
+    const [entry] = source.entries;
+    const canUnpack = instruction.kind === "add" && !source.isFolder && entry?.kind === "file";
+    found.push({ source, archive: canUnpack ? await archiveOf(context, entry) : null });
   }
   if (!copy.isFolder && found.length > 1)
     throw problemAt(copy.line, `several sources need a folder as the target`, { hint: "End the target with a slash." });
-  return found;
+  return { found, notices: leftOut.map((text) => `line ${copy.line}: ${text}`) };
 }
 
 async function digestsOf(context: BuildContext, found: readonly FoundSource[]): Promise<unknown[]> {

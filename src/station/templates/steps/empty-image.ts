@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
-import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { isErrno } from "../../../lib/failures.ts";
 import { lstatOrNull } from "../../../lib/paths.ts";
-import { temporaryName } from "../../../lib/replace-file.ts";
+import { replaceFile, sweepTemporaries } from "../../../lib/replace-file.ts";
 
 /** The media types of an OCI image. */
 export const mediaTypes = {
@@ -53,19 +52,15 @@ export async function emptyImage(stateDir: string): Promise<string> {
   return `oci:${folder}`;
 }
 
+/** Every write can be repeated, also by another process at the same time, and the index is last. */
 async function writeEmptyImage(folder: string): Promise<void> {
-  const draft = temporaryName(folder);
-  await mkdir(join(draft, "blobs", "sha256"), { recursive: true, mode: 0o700 });
-  try {
-    const layer = Buffer.alloc(1024);
-    const { document, manifest, index } = imageDocuments(blobOf(layer), {});
-    for (const data of [layer, document, manifest]) await writeFile(join(draft, "blobs", blobOf(data).digest.replace(":", "/")), data);
-    await writeFile(join(draft, "oci-layout"), layoutText);
-    await writeFile(join(draft, "index.json"), index);
-    await rename(draft, folder);
-  } catch (error) {
-    await rm(draft, { recursive: true, force: true });
-    // Another process wrote it first.
-    if (!isErrno(error, "ENOTEMPTY", "EEXIST")) throw error;
-  }
+  const blobs = join(folder, "blobs", "sha256");
+  await mkdir(blobs, { recursive: true, mode: 0o700 });
+  for (const each of [folder, blobs]) await sweepTemporaries(each);
+  const layer = Buffer.alloc(1024);
+  const { document, manifest, index } = imageDocuments(blobOf(layer), {});
+  for (const data of [layer, document, manifest])
+    await replaceFile(blobs, blobOf(data).digest.slice("sha256:".length), data.toString("latin1"));
+  await replaceFile(folder, "oci-layout", layoutText);
+  await replaceFile(folder, "index.json", index.toString());
 }

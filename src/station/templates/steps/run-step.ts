@@ -26,10 +26,9 @@ export function runStep(instruction: Run, state: StageState, { stage, network }:
   const user = instruction.user ?? state.config.user;
   const env = variablesOf(state);
   return {
-    ...{ stage, line, text, usesNetwork: !isOffline },
+    ...{ stage, line, text, usesNetwork: !isOffline, notices },
     inputs: ["run", { argv, program, env, workdir, user, network: isOffline ? { mode: "none" } : network }],
     async *work(sandbox) {
-      for (const notice of notices) yield { notice };
       await makeFolder(sandbox, workdir);
       const file = program === null ? null : await writeProgram(sandbox, program);
       yield* runInside(sandbox, { argv: file === null ? argv : [file], env, user, cwd: workdir, line, text });
@@ -96,7 +95,7 @@ export async function* runInside(sandbox: OwnedSandbox, command: InsideCommand):
     .spawn({
       argv,
       cwd: command.cwd,
-      user: user.uid === 0 ? "root" : String(user.uid),
+      user: user.uid === 0 && user.gid === 0 ? "root" : `${user.uid}:${user.gid}`,
       env: { HOME: user.home, ...others, ...(PATH !== undefined && { PATH: withSudo(PATH) }) },
     })
     .catch((error: unknown) => {

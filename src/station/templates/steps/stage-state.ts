@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { TemplateConfig } from "../../../contract/template/template.ts";
 import { dockerfileBounds, excerpt, problemAt } from "../dockerfile/dockerfile-problem.ts";
-import { expandWord } from "../dockerfile/expand-word.ts";
+import { expandWord, expansionBudget } from "../dockerfile/expand-word.ts";
 import type { Command, Instruction } from "../dockerfile/instruction.ts";
 import { splitWords } from "../dockerfile/split-words.ts";
 
@@ -30,11 +30,17 @@ export const emptyConfig: TemplateConfig = {
 /** Returns the variables of commands: those of the stage, with its arguments below. */
 export const variablesOf = ({ config, args }: StageState): Record<string, string> => ({ ...args, ...config.env });
 
-export function expand(state: StageState, raw: string, line: number): string {
+/** Returns a function that expands the words of one instruction, within one bound. */
+export function wordExpander(state: StageState, line: number): (raw: string) => string {
+  const budget = expansionBudget();
+  return (raw) => expand(state, raw, line, budget);
+}
+
+export function expand(state: StageState, raw: string, line: number, budget = expansionBudget()): string {
   const { escapeMark, args, config } = state;
   const own = (table: Readonly<Record<string, string>>, name: string) => (Object.hasOwn(table, name) ? table[name] : undefined);
   const lookUp = (name: string) => own(config.env, name) ?? own(args, name) ?? (name === "PATH" ? DEFAULT_PATH : undefined);
-  return expandWord(raw, { line, escapeMark, lookUp });
+  return expandWord(raw, { line, escapeMark, lookUp, budget });
 }
 
 /**
@@ -45,7 +51,7 @@ export function applySetting(state: StageState, instruction: Instruction, argOf:
   const { line } = instruction;
   const { config } = state;
   const withConfig = (changes: Partial<TemplateConfig>): StageState => ({ ...state, config: { ...config, ...changes } });
-  const word = (raw: string) => expand(state, raw, line);
+  const word = wordExpander(state, line);
   switch (instruction.kind) {
     case "env":
       return withConfig({ env: withPairs(config.env, variables(instruction.pairs, line), { line, value: word }) });
@@ -66,10 +72,10 @@ export function applySetting(state: StageState, instruction: Instruction, argOf:
     case "stopsignal":
       return withConfig({ stopSignal: word(instruction.word).slice(0, 256) });
     case "expose":
-      return withConfig({ ports: appendWords(config.ports, expandedWords(state, instruction.words, line)) });
+      return withConfig({ ports: appendWords(config.ports, expandedWords(instruction.words, word, state.escapeMark)) });
     case "volume":
       return withConfig({
-        volumes: appendWords(config.volumes, instruction.isJson ? instruction.words : expandedWords(state, instruction.words, line)),
+        volumes: appendWords(config.volumes, instruction.isJson ? instruction.words : expandedWords(instruction.words, word, state.escapeMark)),
       });
     case "entrypoint":
       // As in Docker, a CMD of the base is only meant for the base's own ENTRYPOINT.
@@ -127,16 +133,17 @@ function withArguments(
   { line, argOf }: { line: number; argOf: (name: string) => string | undefined },
 ): Record<string, string> {
   let { args } = state;
+  const budget = expansionBudget();
   for (const [name, raw] of pairs) {
-    const value = argOf(name) ?? (raw === null ? undefined : expand({ ...state, args }, raw, line));
+    const value = argOf(name) ?? (raw === null ? undefined : expand({ ...state, args }, raw, line, budget));
     if (value !== undefined) args = { ...args, [name]: value };
   }
   checkTable(args, line);
   return { ...args };
 }
 
-function expandedWords(state: StageState, words: readonly string[], line: number): string[] {
-  return words.flatMap((raw) => splitWords(expand(state, raw, line), state.escapeMark));
+function expandedWords(words: readonly string[], word: (raw: string) => string, escapeMark: string): string[] {
+  return words.flatMap((raw) => splitWords(word(raw), escapeMark));
 }
 
 function appendWords(list: readonly string[], words: readonly string[]): string[] {

@@ -6,6 +6,7 @@ import { RuntimeName, SnapshotId } from "../../../contract/ids.ts";
 import { ProcessIdentity } from "../../../contract/process-identity.ts";
 import { TemplateConfig } from "../../../contract/template/template.ts";
 import { Owner } from "../../../contract/token/owner.ts";
+import { type Crashpoint, noCrash } from "../../../lib/crashpoint.ts";
 import { ABSENT, ifErrno, isErrno, jsonOrNull } from "../../../lib/failures.ts";
 import { lstatOrNull } from "../../../lib/paths.ts";
 import { replaceFile, sweepTemporaries } from "../../../lib/replace-file.ts";
@@ -39,6 +40,7 @@ const BaseRecord = z.object({ version: z.literal(1), config: TemplateConfig });
 const HIDDEN = ".hidden";
 
 interface Folders {
+  root: string;
   steps: string;
   bases: string;
   active: string;
@@ -86,11 +88,13 @@ export interface StepStoreOptions {
   stateDir: string;
   runtimes: RuntimeSet;
   templates: TemplateStore;
+  crashpoint?: Crashpoint | undefined;
 }
 
 export function createStepStore(options: StepStoreOptions): StepStore {
+  const { crashpoint = noCrash } = options;
   const root = join(options.stateDir, "builds");
-  const folders = { steps: join(root, "steps"), bases: join(root, "bases"), active: join(root, "active") };
+  const folders = { root, steps: join(root, "steps"), bases: join(root, "bases"), active: join(root, "active") };
   const snapshots = snapshotSets(options.runtimes);
   const store: StepStore = {
     async find(key) {
@@ -103,7 +107,9 @@ export function createStepStore(options: StepStoreOptions): StepStore {
     },
     async save(record) {
       await mkdir(folders.steps, { recursive: true, mode: 0o700 });
+      crashpoint("build.step:before");
       await replaceFile(folders.steps, `${record.key}.json`, JSON.stringify(record));
+      crashpoint("build.step:after");
       snapshots.add(record);
     },
     async bytesOf({ runtime, snapshot }) {
@@ -112,18 +118,32 @@ export function createStepStore(options: StepStoreOptions): StepStore {
     findBase: async (key) => (await readRecord(join(folders.bases, `${key}.json`), BaseRecord))?.config ?? null,
     async saveBase(key, config) {
       await mkdir(folders.bases, { recursive: true, mode: 0o700 });
+      crashpoint("build.base:before");
       await replaceFile(folders.bases, `${key}.json`, JSON.stringify({ version: 1, config }));
+      crashpoint("build.base:after");
     },
     tmpFile: (key) => join(folders.steps, `${key}.tmp.tar`),
-    saveTmp: (key, draft) => rename(draft, store.tmpFile(key)),
+    async saveTmp(key, draft) {
+      crashpoint("build.tmp:before");
+      await rename(draft, store.tmpFile(key));
+      crashpoint("build.tmp:after");
+    },
     async begin(build, owner) {
       for (const folder of [folders.active, folders.steps]) await mkdir(folder, { recursive: true, mode: 0o700 });
       const { active } = await registeredBuilds(folders.active);
       if ([...active.values()].filter((each) => each === owner).length >= BUILDS_MAX)
         throw new CaissonError("busy", `${BUILDS_MAX} builds are running already`, { hint: "Wait for one of them to end." });
       const name = `${build}.json`;
+      crashpoint("build.registered:before");
       await replaceFile(folders.active, name, JSON.stringify({ holder: currentProcess(), owner }));
-      return { [Symbol.asyncDispose]: () => rm(join(folders.active, name), { force: true }) };
+      crashpoint("build.registered:after");
+      return {
+        async [Symbol.asyncDispose]() {
+          crashpoint("build.ended:before");
+          await rm(join(folders.active, name), { force: true });
+          crashpoint("build.ended:after");
+        },
+      };
     },
     async list() {
       const found: UsedStep[] = [];
@@ -159,12 +179,17 @@ export function createStepStore(options: StepStoreOptions): StepStore {
  * Hides the record first, so that no further build finds it. A build that found it before is either still active or
  * has saved its template, and then the record comes back.
  */
-async function removeStep(key: string, { runtimes, templates, folders }: StepStoreOptions & { folders: Folders }): Promise<boolean> {
+async function removeStep(
+  key: string,
+  { runtimes, templates, folders, crashpoint = noCrash }: StepStoreOptions & { folders: Folders },
+): Promise<boolean> {
   const path = join(folders.steps, `${key}.json`);
   const hidden = join(folders.steps, `${key}${HIDDEN}`);
   const record = await readRecord(path, StepRecord);
   if (record === null) return false;
+  crashpoint("build.hidden:before");
   await rename(path, hidden);
+  crashpoint("build.hidden:after");
   const isUsed =
     (await registeredBuilds(folders.active)).active.size > 0 ||
     (await templates.all()).some(({ snapshot }) => snapshot === record.snapshot);
@@ -172,7 +197,9 @@ async function removeStep(key: string, { runtimes, templates, folders }: StepSto
     await rename(hidden, path);
     return false;
   }
+  crashpoint("build.removed:before");
   for (const file of [hidden, join(folders.steps, `${key}.tmp.tar`)]) await rm(file, { force: true });
+  crashpoint("build.removed:after");
   return true;
 }
 
@@ -212,7 +239,10 @@ function snapshotSets(runtimes: RuntimeSet) {
  * A finished build has recorded all its snapshots. So we list the snapshots first: one whose build is no longer active
  * afterwards, and that no record names, was left behind.
  */
-async function sweepBuilds(store: StepStore, { runtimes, templates, folders }: StepStoreOptions & { folders: Folders }): Promise<void> {
+async function sweepBuilds(
+  store: StepStore,
+  { runtimes, templates, folders, crashpoint = noCrash }: StepStoreOptions & { folders: Folders },
+): Promise<void> {
   const found: { runtime: string; snapshot: string; build: string }[] = [];
   for (const name of runtimes.names) {
     if (name === "host") continue;
@@ -227,11 +257,13 @@ async function sweepBuilds(store: StepStore, { runtimes, templates, folders }: S
   for (const each of found.reverse())
     if (!active.has(each.build) && !used.has(each.snapshot))
       await removeUnused(runtimes, { runtime: each.runtime, snapshot: each.snapshot });
-  for (const folder of [folders.steps, folders.bases]) await sweepTemporaries(folder);
+  crashpoint("build.swept:before");
+  for (const folder of [folders.root, folders.steps, folders.bases, folders.active]) await sweepTemporaries(folder);
   await removeOldest(folders.bases, BASES_MAX);
   await removeOrphanedTmp(folders.steps, active.size > 0);
   // Last, because a death on the way must lead to another sweep.
   for (const name of dead) await rm(join(folders.active, name), { force: true });
+  crashpoint("build.swept:after");
 }
 
 async function snapshotsOf(runtimes: RuntimeSet, name: string) {
