@@ -183,7 +183,7 @@ function composeMachine(
           import("../station/templates/open-steps.ts"),
           local(),
         ]);
-        return unusedFiles({ core, uploads, templates, steps: openSteps(parts) });
+        return unusedFiles({ core, uploads, templates, steps: openSteps({ ...parts, crashpoint: core.crashpoint }) });
       },
       async snapshotUsage(request) {
         const [{ snapshotUsage }, { core }] = await Promise.all([import("../station/machine/snapshot-usage.ts"), local()]);

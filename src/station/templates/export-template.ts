@@ -19,6 +19,7 @@ const TOP_ENTRIES_MAX = 10_000;
 /** What belongs to each sandbox, and to no image. */
 const ofSandboxes: ReadonlySet<string> = new Set(["proc", "sys", "dev", "tmp", ".caisson"]);
 const emptied = ["proc", "sys", "dev", "tmp"];
+const isPacked: ReadonlySet<string> = new Set(["file", "directory", "link"]);
 const generated: ReadonlySet<string> = new Set(["etc/hostname", "etc/hosts", "etc/resolv.conf"]);
 
 export interface ExportOptions {
@@ -97,7 +98,8 @@ async function* layerOf(sandbox: OwnedSandbox): AsyncGenerator<Uint8Array> {
     });
   const { entries } = await sandbox.list("/", { user: "root", depth: 1, entriesMax: TOP_ENTRIES_MAX });
   for (const entry of entries) {
-    if (ofSandboxes.has(entry.name)) continue;
+    // Like `tarOut` below, without sockets, FIFOs and devices.
+    if (ofSandboxes.has(entry.name) || !isPacked.has(entry.kind)) continue;
     const archive = await sandbox.tarOut(`/${entry.name}`, { user: "root", exclude: entry.name === "run" ? ["caisson"] : [] });
     const rename = (inside: string) => {
       const name = entry.kind === "directory" ? posix.join(entry.name, inside) : inside;

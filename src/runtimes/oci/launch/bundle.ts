@@ -62,7 +62,8 @@ export function bundleConfig(options: BundleOptions) {
       terminal: false,
       user: { uid: 0, gid: 0 },
       args: guestArguments(options),
-      env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+      // Without HOME, crun would read it from the sandbox's /etc/passwd, and wait forever if that is a FIFO.
+      env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"],
       cwd: "/",
       noNewPrivileges: true,
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities, inheritable: [], ambient: [] },

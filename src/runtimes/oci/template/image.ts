@@ -127,7 +127,8 @@ export async function imageIdentity(options: Pick<ResolveImageOptions, "referenc
   const built = await builtImages(options.stateDir).find(options.reference);
   if (built !== null) return built.digest;
   const source = imageSource(options.reference);
-  if (source.kind === "rootfs") return JSON.stringify([source.folder, await Promise.all(rootStamps.map((path) => stampOf(source.folder, path)))]);
+  if (source.kind === "rootfs")
+    return JSON.stringify([source.folder, await Promise.all(rootStamps.map((path) => stampOf(source.folder, path)))]);
   if (source.kind === "layout") return (await findImage(folderStore(source.folder), { tag: source.tag, arch: process.arch })).digest;
   return await knownDigest(createTemplateCache(options), await referenceKey(source, { arch: process.arch, owner: options.owner }));
 }

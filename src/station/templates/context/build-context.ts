@@ -102,8 +102,7 @@ async function readText(tree: FolderTree, path: string): Promise<string | null> 
   const file = await tree.openFile(path);
   if (file === null) return null;
   try {
-    if ((await file.stat()).size > TEXT_BYTES_MAX)
-      throw new CaissonError("too_large", `${path} is larger than ${TEXT_BYTES_MAX} bytes`);
+    if ((await file.stat()).size > TEXT_BYTES_MAX) throw new CaissonError("too_large", `${path} is larger than ${TEXT_BYTES_MAX} bytes`);
     return (await file.readFile()).toString("utf8");
   } finally {
     await file.close();

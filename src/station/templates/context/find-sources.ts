@@ -95,8 +95,7 @@ function createSearch(tree: FolderTree, options: FindOptions, leftOut: string[])
       budget.entries -= 1;
       budget.bytes -= entry.sizeBytes;
       if (budget.entries < 0) throw tooMany(contextBounds.entriesMax);
-      if (budget.bytes < 0)
-        throw new CaissonError("too_large", `one instruction cannot copy more than ${contextBounds.bytesMax} bytes`);
+      if (budget.bytes < 0) throw new CaissonError("too_large", `one instruction cannot copy more than ${contextBounds.bytesMax} bytes`);
       return entry;
     },
     leaveOut(path, kind) {

@@ -82,11 +82,7 @@ interface DevcontainerBase {
   target: string | undefined;
 }
 
-async function baseOf(
-  build: BuildRun,
-  config: Devcontainer,
-  folder: string,
-): Promise<DevcontainerBase> {
+async function baseOf(build: BuildRun, config: Devcontainer, folder: string): Promise<DevcontainerBase> {
   const dockerfile = config.build?.dockerfile ?? config.dockerFile;
   const args = Object.fromEntries(Object.entries(config.build?.args ?? {}));
   if (dockerfile === undefined) {

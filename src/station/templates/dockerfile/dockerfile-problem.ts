@@ -15,7 +15,10 @@ export const dockerfileBounds = {
 /** Returns an error that names the line, unless it is 0: then the instruction has none. */
 export function problemAt(line: number, message: string, options: { code?: ErrorCode; hint?: string } = {}): CaissonError {
   const { code = "invalid", hint } = options;
-  return new CaissonError(code, line > 0 ? `line ${line}: ${message}` : message, { details: { line }, ...(hint !== undefined && { hint }) });
+  return new CaissonError(code, line > 0 ? `line ${line}: ${message}` : message, {
+    details: { line },
+    ...(hint !== undefined && { hint }),
+  });
 }
 
 /** Names the line in an error of an instruction, unless the error names one. */

@@ -25,8 +25,7 @@ export async function* baseFiles(build: BuildRun, name: string, line: number): B
   if (name === "host")
     return { files: { ...startingFiles(build, ["host", hostStamp()], ""), template: { kind: "host" } }, config: emptyConfig };
   const chosen = Object.hasOwn(build.request.images, name) ? build.request.images[name] : undefined;
-  if (chosen !== undefined)
-    return yield* imageBase(build, chosen);
+  if (chosen !== undefined) return yield* imageBase(build, chosen);
   if (parseImageReference(name)?.kind === "machine") return yield* imageBase(build, await imageInContext(build, name, line));
   const template = await templateOf(build, name);
   if (template !== null) return templateBase(template);
@@ -115,7 +114,8 @@ async function imageInContext(build: BuildRun, name: string, line: number): Prom
   const { context } = build;
   const [, folder = path, tag = ""] = context.isFolder(path) ? [] : (/^(.+)(:[^:/]+)$/.exec(path) ?? []);
   if (context.isFolder(folder)) {
-    const documents = folder === "" ? [null] : [await context.readText(`${folder}/oci-layout`), await context.readText(`${folder}/index.json`)];
+    const documents =
+      folder === "" ? [null] : [await context.readText(`${folder}/oci-layout`), await context.readText(`${folder}/index.json`)];
     if (documents.includes(null)) throw problemAt(line, `${JSON.stringify(excerpt(folder))} is not an OCI layout`);
     return `oci:${join(context.folder, folder)}${tag}`;
   }

@@ -75,7 +75,10 @@ export function applySetting(state: StageState, instruction: Instruction, argOf:
       return withConfig({ ports: appendWords(config.ports, expandedWords(instruction.words, word, state.escapeMark)) });
     case "volume":
       return withConfig({
-        volumes: appendWords(config.volumes, instruction.isJson ? instruction.words : expandedWords(instruction.words, word, state.escapeMark)),
+        volumes: appendWords(
+          config.volumes,
+          instruction.isJson ? instruction.words : expandedWords(instruction.words, word, state.escapeMark),
+        ),
       });
     case "entrypoint":
       // As in Docker, a CMD of the base is only meant for the base's own ENTRYPOINT.
