@@ -8,6 +8,7 @@ import { summarise, timeEach } from "./measure.ts";
 import { runPeer } from "./peers.ts";
 import { configOf, type Place } from "./place.ts";
 import type { Figures, Row, Target } from "./report.ts";
+import { benchTemplateBuilds } from "./template-builds.ts";
 
 const GROUP = "a machine with 20,000 files, 155 MB, written by the agent";
 const FILES = 20_000;
@@ -32,10 +33,11 @@ export async function benchSnapshots(place: Place): Promise<Figures> {
   }
   const dockerMs = await commitAndRun(place);
   rows.push({ group: GROUP, name: "`docker commit` and `docker run`", value: dockerMs.p50, unit: "ms", n: dockerMs.n });
+  const builds = await benchTemplateBuilds(place);
   const forkMs = Math.min(delta.forkMs, btrfs.forkMs);
   const best = btrfs.forkMs < delta.forkMs ? btrfs : delta;
   return {
-    rows,
+    rows: [...rows, ...builds.rows],
     targets: [
       target("fork of a live sandbox: faster than `cp -a`", delta.copyMs / forkMs, { atLeast: 100 }),
       target("fork of a live sandbox: faster than `docker commit` and `run`", dockerMs.p50 / forkMs, { atLeast: 20 }),
@@ -45,6 +47,7 @@ export async function benchSnapshots(place: Place): Promise<Figures> {
       target("16 forks beyond what they change", Math.max(delta.beyondMiB, btrfs.beyondMiB), { atMost: 5 }, "MiB"),
       target("restore over 100 steps against one, delta", delta.restores.many / delta.restores.one, { atMost: 1.5 }),
       target("restore over 100 steps against one, btrfs", btrfs.restores.many / btrfs.restores.one, { atMost: 1.5 }),
+      ...builds.targets,
     ],
   };
 }

@@ -14,6 +14,7 @@ import {
   type PathLike,
   readdirSync,
   readlinkSync,
+  readSync,
   renameSync,
   rmdirSync,
   type Stats,
@@ -117,6 +118,24 @@ export class FolderTree implements Disposable {
     }
     try {
       return fstatSync(fd).isFile() ? await open(descriptor(fd), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY) : null;
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  /**
+   * Reads a small regular file at once, which is several times faster than `openFile` for many files. Returns null if
+   * it is none, or larger than `bytesMax`.
+   */
+  readSmall(path: string, bytesMax: number): Buffer | null {
+    const at = this.#find(path);
+    if (at === null || lstatSync(at, { throwIfNoEntry: false })?.isFile() !== true) return null;
+    // Without blocking, should another process put a FIFO in its place.
+    const fd = openSync(at, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY);
+    try {
+      const buffer = Buffer.allocUnsafe(bytesMax + 1);
+      const length = fstatSync(fd).isFile() ? readSync(fd, buffer, 0, buffer.length, 0) : buffer.length;
+      return length > bytesMax ? null : buffer.subarray(0, length);
     } finally {
       closeSync(fd);
     }

@@ -90,7 +90,7 @@ test.runIf(stationMode === "none")("a prune killed at any write can be repeated"
     expect(await run(["template", "rm", "gone"])).toMatchObject({ code: 0 });
     const steps = join(home(), "builds", "steps");
     for (const name of readdirSync(steps)) utimesSync(join(steps, name), 0, 0);
-    const prune = ["prune", "build", "--older-than", "1d", "--yes"];
+    const prune = ["prune", "builds", "--older-than", "1d", "--yes"];
     const died = await run(prune, { env: { CAISSON_CRASH_AT: `build.${point}` } });
     expect(died.signal, `it does not die at ${point}: ${died.stderr}`).toBe("SIGKILL");
     const again = await run(prune);

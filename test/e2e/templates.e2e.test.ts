@@ -67,12 +67,18 @@ RUN echo "$GREETING" > greeting
     expect(await inside("app", "caisson-tool; cat /app/node_modules/caisson-left/index.js; /app/bin/tool.sh; echo $GREETING")).toBe(
       'caisson-tool 1.0\nmodule.exports = "caisson-left 1.1.0";\nhello world\nhello world\n',
     );
-    const script = join(caisson.base(), "script.json");
-    const call = { tool: "bash", arguments: { command: "caisson-tool; /app/bin/tool.sh" } };
-    writeFileSync(script, JSON.stringify({ turns: [{ calls: [call] }, { say: "Done.", expect: { news: ["hello world"] } }] }));
-    const ran = await run(["run", "Use the tool.", "--model", `scripted:${script}`, "--template", "app", "--no-workspace"]);
-    expect(ran.code, ran.stderr).toBe(0);
-    expect(ran.text).toContain("caisson-tool 1.0");
+    // A run uses it, and the same run works again without the registry and without a network.
+    for (const network of [["--network", "registries"], []]) {
+      const script = join(caisson.base(), `script-${network.length}.json`);
+      const call = {
+        tool: "bash",
+        arguments: { command: "caisson-tool; /app/bin/tool.sh; node -p 'require(\"/app/node_modules/caisson-left\")'" },
+      };
+      writeFileSync(script, JSON.stringify({ turns: [{ calls: [call] }, { say: "Done.", expect: { news: ["caisson-left 1.1.0"] } }] }));
+      const ran = await run(["run", "Use the tool.", "--model", `scripted:${script}`, "--template", "app", "--no-workspace", ...network]);
+      expect(ran.code, ran.stderr).toBe(0);
+      expect(ran.text).toContain("caisson-tool 1.0");
+    }
   });
 
   test("runs only what follows a changed line", async () => {

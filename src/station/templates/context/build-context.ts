@@ -11,6 +11,8 @@ const TEXT_BYTES_MAX = 1024 * 1024;
 const EXCLUDES_CHARACTERS_MAX = 65_536;
 const searchBounds = { depthMax: contextBounds.depthMax, entriesMax: contextBounds.entriesMax, timeMaxMs: 60_000 };
 const READ_BYTES = 262_144;
+/** Files of at most this size are read at once. */
+const SMALL_BYTES = 65_536;
 
 export interface ContextEntry {
   /** The path below the context folder. */
@@ -121,7 +123,9 @@ function compiled(patterns: readonly string[]): PathPattern[] {
 
 async function digestOf(tree: FolderTree, entry: ContextEntry): Promise<string> {
   const hash = createHash("sha256").update(`${entry.kind} ${entry.mode.toString(8)} ${entry.sizeBytes} ${entry.linkTarget}\0`);
-  if (entry.kind === "file") for await (const piece of readEntry(tree, entry)) hash.update(piece);
+  const small = entry.kind === "file" && entry.sizeBytes <= SMALL_BYTES ? tree.readSmall(entry.path, entry.sizeBytes) : null;
+  if (small?.length === entry.sizeBytes) hash.update(small);
+  else if (entry.kind === "file") for await (const piece of readEntry(tree, entry)) hash.update(piece);
   return hash.digest("hex");
 }
 

@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import type { OwnedSandbox } from "../../../sandbox/sandbox.ts";
 import { encodeTarHeader, padding, tarEnd } from "../../../sandbox/tar/tar-header.ts";
 import type { BuildContext, ContextEntry, ContextSource } from "../context/build-context.ts";
@@ -13,6 +14,9 @@ import { insideUser } from "./inside-users.ts";
 import type { NewOwner } from "./rewrite-tar.ts";
 import { makeFolder } from "./run-step.ts";
 import { expand, insidePath, type StageState, variablesOf, wordExpander } from "./stage-state.ts";
+
+/** How long digests of small files may keep the process from other work. */
+const TURN_MS = 20;
 
 type Copy = Instruction & CopyInstruction;
 
@@ -123,9 +127,15 @@ async function findInContext({ context, signal }: BuildRun, instruction: Copy, c
 
 async function digestsOf(context: BuildContext, found: readonly FoundSource[]): Promise<unknown[]> {
   const digests: unknown[] = [];
+  let turnAt = performance.now();
   for (const { source, archive } of found) {
     const entries: [string, string][] = [];
-    for (const entry of source.entries) entries.push([posix.relative(source.path, entry.path), await context.digest(entry)]);
+    for (const entry of source.entries) {
+      entries.push([posix.relative(source.path, entry.path), await context.digest(entry)]);
+      if (performance.now() - turnAt < TURN_MS) continue;
+      await setImmediate();
+      turnAt = performance.now();
+    }
     digests.push([source.isFolder ? null : posix.basename(source.path), archive !== null, entries]);
   }
   return digests;
