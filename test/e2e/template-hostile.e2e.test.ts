@@ -153,7 +153,7 @@ test("links of a stage resolve inside of it", async () => {
   expect(output).toBe("inside\ninside\n");
 });
 
-test("an archive in a stage's file is not unpacked, and absolute names stay below the target", async () => {
+test("ADD does not unpack inner archives, and absolute names stay below its target", async () => {
   const inner = gzipSync(tarOf([{ name: "deep", content: "x" }]));
   const folder = project({
     Dockerfile: "FROM host\nADD a.tgz /x/\nRUN cd /x && find . -type f | sort",

@@ -133,7 +133,7 @@ export async function imageIdentity(options: Pick<ResolveImageOptions, "referenc
   return await knownDigest(createTemplateCache(options), await referenceKey(source, { arch: process.arch, owner: options.owner }));
 }
 
-/** Paths that change when a root file system's packages or top folders do; a folder that is used in place has no digest. */
+/** Paths that change when packages or top folders do: a folder that is used in place has no digest. */
 const rootStamps = ["", "etc", "usr", "etc/os-release", "var/lib/dpkg/status", "lib/apk/db/installed", "var/lib/rpm"];
 
 async function stampOf(folder: string, path: string): Promise<string | null> {

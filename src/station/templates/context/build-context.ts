@@ -11,8 +11,8 @@ const TEXT_BYTES_MAX = 1024 * 1024;
 const EXCLUDES_CHARACTERS_MAX = 65_536;
 const searchBounds = { depthMax: contextBounds.depthMax, entriesMax: contextBounds.entriesMax, timeMaxMs: 60_000 };
 const READ_BYTES = 262_144;
-/** Files of at most this size are read at once. */
-const SMALL_BYTES = 65_536;
+/** Smaller files are read at once, into this buffer, which no call keeps. */
+const smallFile = Buffer.alloc(65_536);
 
 export interface ContextEntry {
   /** The path below the context folder. */
@@ -123,8 +123,8 @@ function compiled(patterns: readonly string[]): PathPattern[] {
 
 async function digestOf(tree: FolderTree, entry: ContextEntry): Promise<string> {
   const hash = createHash("sha256").update(`${entry.kind} ${entry.mode.toString(8)} ${entry.sizeBytes} ${entry.linkTarget}\0`);
-  const small = entry.kind === "file" && entry.sizeBytes <= SMALL_BYTES ? tree.readSmall(entry.path, entry.sizeBytes) : null;
-  if (small?.length === entry.sizeBytes) hash.update(small);
+  const length = entry.kind === "file" && entry.sizeBytes < smallFile.length ? tree.readInto(smallFile, entry.path) : null;
+  if (length === entry.sizeBytes) hash.update(smallFile.subarray(0, length));
   else if (entry.kind === "file") for await (const piece of readEntry(tree, entry)) hash.update(piece);
   return hash.digest("hex");
 }

@@ -41,7 +41,10 @@ interface Search extends FindOptions {
   leaveOut(path: string, kind: string): void;
 }
 
-/** Finds what the sources of one COPY or ADD name. Throws `not_found`, `unsafe`, `too_large`, `unsupported`, `cancelled`. */
+/**
+ * Finds what the sources of one COPY or ADD name. Throws `not_found`, `unsafe`, `too_large`, `unsupported`,
+ * `cancelled`.
+ */
 export async function findSources(tree: FolderTree, sources: readonly string[], options: FindOptions): Promise<FoundSources> {
   if (sources.length > contextBounds.sourcesMax)
     throw new CaissonError("too_large", `the instruction has more than ${contextBounds.sourcesMax} sources`);
@@ -60,13 +63,13 @@ export async function findSources(tree: FolderTree, sources: readonly string[], 
   return { sources: found, leftOut };
 }
 
-const shown = (path: string) => JSON.stringify(path.slice(0, 200));
+const quote = (path: string) => JSON.stringify(path.slice(0, 200));
 
 function noSource({ tree }: Search, source: string, path: string): CaissonError {
   const stats = path === "" || hasWildcards(path) ? null : tree.stat(path);
   if (stats !== null && kindOf(stats) === null)
-    return new CaissonError("unsupported", `${shown(source)} is a ${specialKind(stats)}, which cannot be copied`);
-  return new CaissonError("not_found", `the context has no ${shown(source)}`, {
+    return new CaissonError("unsupported", `${quote(source)} is a ${specialKind(stats)}, which cannot be copied`);
+  return new CaissonError("not_found", `the context has no ${quote(source)}`, {
     hint: "It may be ignored by .dockerignore, or hidden because it looks like a credential; --show NAME shows it.",
   });
 }
@@ -99,7 +102,7 @@ function createSearch(tree: FolderTree, options: FindOptions, leftOut: string[])
       return entry;
     },
     leaveOut(path, kind) {
-      if (leftOut.length < LEFT_OUT_MAX) leftOut.push(`${shown(path)} is a ${kind}, which cannot be copied`);
+      if (leftOut.length < LEFT_OUT_MAX) leftOut.push(`${quote(path)} is a ${kind}, which cannot be copied`);
     },
   };
 }
@@ -109,7 +112,7 @@ const tooMany = (max: number) => new CaissonError("too_large", `one instruction 
 
 async function matching(search: Search, source: string): Promise<string[]> {
   const pattern = compilePath(source);
-  if (pattern === null) throw new CaissonError("invalid", `${shown(source)} is not a pattern`);
+  if (pattern === null) throw new CaissonError("invalid", `${quote(source)} is not a pattern`);
   const found: string[] = [];
   let level = [""];
   for (let depth = 0; level.length > 0 && depth < contextBounds.depthMax; depth += 1) {
@@ -181,10 +184,10 @@ function entryAt({ tree, leaveOut }: Search, path: string): ContextEntry | null 
     leaveOut(path, specialKind(stats));
     return null;
   }
-  if (!path.isWellFormed()) throw notUtf8(`the name ${shown(path.toWellFormed())}`);
+  if (!path.isWellFormed()) throw notUtf8(`the name ${quote(path.toWellFormed())}`);
   const target = kind === "link" ? tree.readLink(path) : null;
   const linkTarget = target?.toString("utf8") ?? "";
-  if (target !== null && !target.equals(Buffer.from(linkTarget))) throw notUtf8(`the target of the link ${shown(path)}`);
+  if (target !== null && !target.equals(Buffer.from(linkTarget))) throw notUtf8(`the target of the link ${quote(path)}`);
   const modifiedMs = Math.floor(stats.mtimeMs);
   return { path, kind, mode: stats.mode & 0o777, modifiedMs, sizeBytes: kind === "file" ? stats.size : 0, linkTarget };
 }

@@ -44,7 +44,7 @@ export function parseIgnoreFile(text: string, file: string): IgnoreRules {
   };
 }
 
-/** Returns a function that finds the last rule for a path or a folder above it; -1 if there is none. */
+/** Returns a function that finds the last rule for a path or a folder above it; -1 if no rule matches. */
 function lastRuleOf(rules: readonly IgnoreRule[]): (path: string) => number {
   const folders = new Map<string, number>();
   const ofFolder = (path: string): number => {
