@@ -163,6 +163,7 @@ export async function createTestStation(options: {
           ...common,
           ...forking,
           rewinding,
+          turns: viewing.turns,
           drives,
           replay: { ...viewing, places, removeRemains, model: async () => model, ...(options.forkAt && { forkAt: options.forkAt }) },
           agents: trusting,

@@ -36,8 +36,11 @@ function stepRow({ step, files, bytes, costUsd, isStored, text, tools, isInherit
 function forkLines(parent: string, forks: readonly TimelineFork[], indent = "  "): Line[] {
   return forks
     .filter(({ from }) => from.run === parent)
-    .flatMap(({ run, name, from, finish, status, steps }) => [
-      line`${indent}${run}${name === null ? "" : ` (${name})`} after step ${from.step}: ${finish ?? status}, ${steps} steps`,
-      ...forkLines(run, forks, `${indent}  `),
-    ]);
+    .flatMap((fork) => [line`${indent}${forkText(fork)}`, ...forkLines(fork.run, forks, `${indent}  `)]);
+}
+
+function forkText({ run, name, from, isTail, finish, status, steps, costUsd }: TimelineFork): string {
+  const cost = costUsd === null ? "unknown cost" : `$${costUsd.toFixed(4)}`;
+  const about = isTail ? "what a rewind took back" : `${finish ?? status}, ${cost}`;
+  return `${run}${name === null ? "" : ` (${name})`} after step ${from.step}: ${steps} steps, ${about}`;
 }

@@ -17,7 +17,7 @@ import type { RunEvent, runEvents } from "./run-event.ts";
 import { Priority, QueuedFor, RunDriver, TapePaths } from "./run-queue.ts";
 
 /** Increase with every change of the facts or their fold: facts of an older version are rebuilt. */
-export const RUN_FACTS_VERSION = 9;
+export const RUN_FACTS_VERSION = 10;
 
 const TITLE_CHARACTERS_MAX = 1000;
 
@@ -34,8 +34,11 @@ export const RunFacts = z.object({
   labels: Labels,
   session: z.string(),
   parent: z.object({ run: z.string(), call: z.string() }).nullable(),
-  /** The run whose conversation it continues, the number of steps, and the last event that they share. */
-  forked: z.object({ run: z.string(), step: z.int(), seq: z.int() }).nullable(),
+  /**
+   * The run whose conversation it continues, the number of steps, and the last event that they share. `isTail`: it
+   * preserves what a rewind of that run took back.
+   */
+  forked: z.object({ run: z.string(), step: z.int(), seq: z.int(), isTail: z.boolean() }).nullable(),
   /** Set while the run is being rewound. */
   rewinding: z.object({ by: z.string(), toStep: z.int(), toSeq: z.int(), tail: z.string() }).nullable(),
   /** How often the run, or the part that it inherits, was rewound. */
@@ -262,7 +265,7 @@ function applyForked({ at, data }: EventOf<"run.forked">, facts: RunFacts): void
   facts.name = data.name ?? null;
   facts.owner = data.owner ?? LOCAL_OWNER;
   facts.labels = data.labels ?? {};
-  facts.forked = data.from;
+  facts.forked = { ...data.from, isTail: data.isTail === true };
   facts.budgets = data.budgets;
   facts.createdAt = at;
   facts.clock.lastAtMs = Date.parse(at);

@@ -26,12 +26,21 @@ export const TimelineFork = z.object({
   name: z.string().nullable(),
   /** The run and step after which it was forked. */
   from: z.object({ run: RunId, step: z.int().nonnegative() }),
+  /** Whether it preserves what a rewind took back. The run that was rewound counts the cost of that. */
+  isTail: z.boolean(),
+  model: z.string(),
   status: z.string(),
   finish: z.string().nullable(),
   steps: z.int().nonnegative(),
+  /** What it spent itself; null if a price is unknown. */
+  costUsd: z.number().nullable(),
   createdAt: z.iso.datetime(),
 });
 export type TimelineFork = z.infer<typeof TimelineFork>;
+
+/** A run that shares its first steps with another; `from` is null for one that is not a fork. */
+export const TimelineRelative = TimelineFork.extend({ from: TimelineFork.shape.from.nullable() });
+export type TimelineRelative = z.infer<typeof TimelineRelative>;
 
 /** A run as a timeline: its steps without those that were rewound, and its forks. */
 export const RunTimeline = z.object({
@@ -41,5 +50,7 @@ export const RunTimeline = z.object({
   steps: z.array(TimelineStep),
   /** Oldest first. */
   forks: z.array(TimelineFork),
+  /** The run that it comes from, through all forks, and the other forks of that; oldest first. */
+  relatives: z.array(TimelineRelative),
 });
 export type RunTimeline = z.infer<typeof RunTimeline>;

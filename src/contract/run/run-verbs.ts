@@ -112,8 +112,11 @@ export const RunView = z.object({
   /** The original place of the folder, if it was sent from another machine. */
   origin: FolderOrigin.nullable(),
   parent: z.object({ run: z.string(), call: z.string() }).nullable(),
-  /** The run whose conversation it continues, the number of steps, and the last event that they share. */
-  forked: z.object({ run: z.string(), step: z.int(), seq: z.int() }).nullable(),
+  /**
+   * The run whose conversation it continues, the number of steps, and the last event that they share. `isTail`: it
+   * preserves what a rewind of that run took back.
+   */
+  forked: z.object({ run: z.string(), step: z.int(), seq: z.int(), isTail: z.boolean() }).nullable(),
   agent: z.string(),
   model: z.string(),
   /** The task, or its first thousand characters. */

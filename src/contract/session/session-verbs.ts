@@ -50,6 +50,8 @@ export const ChangedFile = z.object({
   binary: z.boolean(),
   linesAdded: z.int().nonnegative(),
   linesRemoved: z.int().nonnegative(),
+  /** The SHA-256 of the new content, to compare it with another session's; null for a removed file. */
+  digest: z.string().nullable(),
   /** The user changed the file after the agent's copy was made, so applying would overwrite that change. */
   changedOutside: z.boolean(),
   /** Why the file is applied only if it is named, or null. */
@@ -59,7 +61,7 @@ export type ChangedFile = z.infer<typeof ChangedFile>;
 
 export const DiffFile = z.object({
   kind: z.literal("file"),
-  file: ChangedFile.omit({ binary: true, linesAdded: true, linesRemoved: true }),
+  file: ChangedFile.omit({ binary: true, linesAdded: true, linesRemoved: true, digest: true }),
 });
 export const DiffLeftOut = z.object({ kind: z.literal("leftOut"), leftOut: LeftOut });
 export const DiffIgnored = z.object({ kind: z.literal("ignored"), count: z.int().positive() });

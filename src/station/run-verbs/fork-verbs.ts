@@ -6,10 +6,10 @@ import { defined } from "../../lib/defined.ts";
 import type { RunVerbs } from "../../verbs/runs.ts";
 import { type CreatedForks, forkRun } from "../forks/fork-run.ts";
 import { rewindRun } from "../forks/rewind-run.ts";
+import { timelineOf } from "../forks/run-timeline.ts";
 import type { RunQueue } from "../queue/run-queue.ts";
 import type { ReplayVerbOptions } from "../replay/replay-verb.ts";
 import type { Runs } from "../runs/runs.ts";
-import { timelineOf } from "../runs/timeline.ts";
 import { headOfRun } from "../vocabulary/head-of-run.ts";
 import type { RunVerbsOptions } from "./run-verbs.ts";
 

@@ -12,6 +12,7 @@ import { ignore } from "../../lib/failures.ts";
 import type { Log } from "../../log/log.ts";
 import type { RunVerbs } from "../../verbs/runs.ts";
 import type { RewindOptions } from "../forks/rewind-run.ts";
+import type { TimelineOptions } from "../forks/run-timeline.ts";
 import { checkMemory } from "../queue/admission.ts";
 import { drivenElsewhere, subRunError, toQueue } from "../queue/adoption.ts";
 import { queuePlace } from "../queue/queue-place.ts";
@@ -37,6 +38,7 @@ const DETACHED_START_MS_MAX = 20_000;
 export interface RunVerbsOptions extends StartRunOptions, StopRunOptions {
   replay: Omit<ReplayVerbOptions, "forkAt"> & Partial<Pick<ReplayVerbOptions, "forkAt">>;
   rewinding: RewindOptions;
+  turns: TimelineOptions["turns"];
   drives: RunDrives;
   /** Starts a process that drives a run independently of this one. */
   driveDetached: (run: string) => Promise<void>;

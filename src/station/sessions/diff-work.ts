@@ -2,7 +2,8 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { DiffPiece, SessionDiff } from "../../contract/session/session-verbs.ts";
 import type { DiffOptions } from "../../verbs/sessions.ts";
-import { type Change, isBelowAny, kindOf } from "../../workspace/change.ts";
+import { type Change, type FileSide, isBelowAny, kindOf } from "../../workspace/change.ts";
+import { digestOf } from "../../workspace/changes-archive.ts";
 import { isGitsOwn } from "../../workspace/list-inside.ts";
 import { whyHeldBack } from "../../workspace/protected-files.ts";
 import { diffStat, renderSections } from "../../workspace/render-diff.ts";
@@ -11,8 +12,10 @@ import type { ChangedWork } from "./changed-work.ts";
 /** See `SessionVerbs.diff`. */
 export async function diffWork(work: ChangedWork, { signal, ...ignoring }: DiffOptions = {}): Promise<SessionDiff> {
   const { changes, leftOut, ignored } = await work.changes(ignoring);
-  const stats = await diffStat(filterChanges(changes, ignoring.paths), signal === undefined ? {} : { signal });
-  return { session: work.id, files: stats.map((stat) => ({ ...stat, heldBack: whyNotApplied(stat.path) })), leftOut, ignored };
+  const filtered = filterChanges(changes, ignoring.paths);
+  const stats = await diffStat(filtered, signal === undefined ? {} : { signal });
+  const files = stats.map((stat, at) => ({ ...stat, digest: digestOfSide(filtered[at]?.after), heldBack: whyNotApplied(stat.path) }));
+  return { session: work.id, files, leftOut, ignored };
 }
 
 /** See `SessionVerbs.patch`. */
@@ -39,6 +42,8 @@ export function filterChanges(changes: readonly Change[], paths: readonly string
   if (named.length === 0) return changes;
   return changes.filter(({ path, from }) => isBelowAny(path, named) || (from !== null && isBelowAny(from, named)));
 }
+
+const digestOfSide = (side: FileSide | null | undefined) => (side == null ? null : digestOf(side.content));
 
 function fileOf(change: Change): Extract<DiffPiece, { kind: "file" }>["file"] {
   const { path, from, changedOutside } = change;
