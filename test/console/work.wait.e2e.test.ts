@@ -32,6 +32,7 @@ test("the page of a missing item says that it does not exist", async () => {
     ["specs/spec_aaaaaaaaaaaa", "spec"],
     ["ships/ship_aaaaaaaaaaaa", "ship"],
     ["merges/mrg_aaaaaaaaaaaa", "merge"],
+    ["bests/best_aaaaaaaaaaaa", "best-of"],
   ]) {
     const { page } = await openPage(`/${path}`);
     await page.getByRole("heading", { name: `There is no such ${what}` }).waitFor();

@@ -9,8 +9,8 @@ const TOGETHER_MS = 250;
 const key = ["inbox"] as const;
 
 /**
- * Returns the workflows, specs, ships, merges and sandboxes that wait for a person. Run views contain the questions of
- * runs.
+ * Returns the workflows, specs, ships, merges, best-ofs and sandboxes that wait for a person. Run views contain the
+ * questions of runs.
  */
 export function useThingsAsking() {
   const station = useStation();

@@ -4,8 +4,16 @@ import type { SpecSummary } from "../../../src/contract/spec/spec-verbs.ts";
 import type { Tone } from "../parts/badge.tsx";
 
 /** The kinds of work that consist of several runs, in display order. */
-export const workKinds = ["workflow", "spec", "ship", "merge"] as const;
+export const workKinds = ["workflow", "spec", "ship", "merge", "best"] as const;
 export type WorkKind = (typeof workKinds)[number];
+/** The names of each kind: one of them, and the title of their list. */
+export const kindNames: Readonly<Record<WorkKind, { one: string; all: string }>> = {
+  workflow: { one: "workflow", all: "Workflows" },
+  spec: { one: "spec", all: "Specs" },
+  ship: { one: "ship", all: "Ships" },
+  merge: { one: "merge", all: "Merges" },
+  best: { one: "best-of", all: "Best-ofs" },
+};
 export const workStates = ["active", "waiting", "done", "failed", "cancelled"] as const;
 export type WorkState = (typeof workStates)[number];
 
@@ -16,7 +24,7 @@ export interface WorkStatus {
   state: WorkState;
 }
 
-/** A workflow, spec, ship or merge, as shown in a list. */
+/** A workflow, spec, ship, merge or best-of, as shown in a list. */
 export interface WorkItem extends WorkStatus {
   kind: WorkKind;
   id: string;
@@ -63,7 +71,7 @@ export function jobStatus({ finish, damage, paused, cancelRequested, waits }: Jo
 }
 const asks: WorkStatus = { word: "needs input", tone: "warn", state: "waiting" };
 
-function jobItem(kind: "workflow" | "merge", view: JobView): WorkItem {
+function jobItem(kind: "workflow" | "merge" | "best", view: JobView): WorkItem {
   const { id, title, owner, waits, text, paused, damage, parent, createdAt, updatedAt } = view;
   const signal = waits?.signal == null ? null : `the signal ${waits.signal}`;
   const children = waits?.children.length ? waits.children.map((stream) => stream.split("/")[1] ?? stream).join(", ") : null;
@@ -131,4 +139,5 @@ export const itemOf = {
   spec: specItem,
   ship: shipItem,
   merge: (view: JobView) => jobItem("merge", view),
+  best: (view: JobView) => jobItem("best", view),
 } as const satisfies Readonly<Record<WorkKind, (view: never) => WorkItem>>;

@@ -15,7 +15,7 @@ export const workKeys = {
   of: (kind: WorkKind, id: string) => [kind, id] as const,
 };
 
-/** Returns workflows, specs, ships and merges together, last changed first, kept up to date by events. */
+/** Returns workflows, specs, ships, merges and best-ofs together, last changed first, kept up to date by events. */
 export function useWork() {
   const station = useStation();
   return useQuery({ queryKey: workKeys.all, queryFn: ({ signal }) => readWork(station, signal) });

@@ -18,12 +18,12 @@ const names = {
   spec: "Spec",
   ship: "Ship",
   merge: "Merge",
-  best: "Best of several attempts",
+  best: "Best-of",
 } as const;
 
 /**
- * An inbox entry of a workflow, spec, ship, merge or sandbox. If there is something to read first, it links to the
- * page.
+ * An inbox entry of a workflow, spec, ship, merge, best-of or sandbox. If there is something to read first, it links to
+ * the page.
  */
 export function AskingEntry({ item }: { item: InboxItem }) {
   const station = useStation();
@@ -95,9 +95,7 @@ export function AskingEntry({ item }: { item: InboxItem }) {
   );
 }
 
-/** A best-of has no page, but its attempts are in the list of runs. */
 function hrefOf({ kind, id }: InboxItem["of"]): string {
-  if (kind === "best") return "/runs";
   return kind === "sandbox" ? `/sandboxes/${id}` : `/${kind}s/${id}`;
 }
 

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Fragment, type ReactNode } from "react";
 import { useParams } from "wouter";
-import type { WorkKind, WorkStatus } from "../../data/work-item.ts";
+import { kindNames, type WorkKind, type WorkStatus } from "../../data/work-item.ts";
 import { workKeys } from "../../data/work-queries.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { NameLine } from "../../parts/name-line.tsx";
@@ -28,7 +28,7 @@ export function JobPage<View>({ kind, get, children }: JobPageProps<View>) {
 
 function LoadedJob<View>({ kind, get, word, children }: JobPageProps<View> & { word: string }) {
   const { data, error, refetch } = useQuery({ queryKey: workKeys.of(kind, word), queryFn: ({ signal }) => get(word, { signal }) });
-  if (data === undefined) return <NotThere what={kind} error={error} onRetry={() => void refetch()} />;
+  if (data === undefined) return <NotThere what={kindNames[kind].one} error={error} onRetry={() => void refetch()} />;
   return <Fragment>{children(data, word)}</Fragment>;
 }
 
@@ -44,12 +44,11 @@ interface JobFrameProps {
 
 /** The frame of a durable job's page: its title, state and actions. */
 export function JobFrame({ kind, status, title, shortTitle = title, actions, children }: JobFrameProps) {
-  const label = `${kind.slice(0, 1).toUpperCase()}${kind.slice(1)}s`;
   return (
     <Page
       title={`${status.word}: ${visibleText(shortTitle)}`}
       name={
-        <NameLine up={{ href: `/work?kind=${kind}`, label }} name={visibleText(title)}>
+        <NameLine up={{ href: `/work?kind=${kind}`, label: kindNames[kind].all }} name={visibleText(title)}>
           <Badge tone={status.tone}>{status.word}</Badge>
         </NameLine>
       }

@@ -24,6 +24,11 @@ const about: Readonly<Record<WorkKind, { title: string; text: string; command: s
     text: "The changes of several sessions that started from the same files, combined.",
     command: "caisson merge SESSION SESSION",
   },
+  best: {
+    title: "Best-ofs",
+    text: "Several attempts at one task, graded and ranked; the best one is promoted.",
+    command: 'caisson best "Make the tests pass" -n 4 --grade "npm test" --detach',
+  },
 };
 
 export function NoWork({ kind }: { kind: WorkKind | null }) {

@@ -1,12 +1,18 @@
-import { GitMerge, type LucideIcon, Notebook, Send, Workflow } from "lucide-react";
-import type { WorkItem, WorkKind } from "../../data/work-item.ts";
+import { GitMerge, type LucideIcon, Notebook, Send, Trophy, Workflow } from "lucide-react";
+import { kindNames, type WorkItem, type WorkKind } from "../../data/work-item.ts";
 import { Badge } from "../../parts/badge.tsx";
 import type { Column } from "../../parts/list.tsx";
 import { Time, Until } from "../../parts/time.tsx";
 import { visibleText } from "../../parts/visible-text.ts";
 import styles from "./work.module.css";
 
-export const kindIcons: Readonly<Record<WorkKind, LucideIcon>> = { workflow: Workflow, spec: Notebook, ship: Send, merge: GitMerge };
+export const kindIcons: Readonly<Record<WorkKind, LucideIcon>> = {
+  workflow: Workflow,
+  spec: Notebook,
+  ship: Send,
+  merge: GitMerge,
+  best: Trophy,
+};
 const ABOUT_MAX = 300;
 
 export const workColumns: readonly Column<WorkItem>[] = [
@@ -56,7 +62,7 @@ function KindWord({ kind }: { kind: WorkKind }) {
   return (
     <span className={styles.kind}>
       <Icon aria-hidden="true" />
-      {kind}
+      {kindNames[kind].one}
     </span>
   );
 }

@@ -1,5 +1,5 @@
 import { useMemo, useState } from "react";
-import { type WorkItem, type WorkKind, workKinds, workStates } from "../../data/work-item.ts";
+import { kindNames, type WorkItem, type WorkKind, workKinds, workStates } from "../../data/work-item.ts";
 import { useWork } from "../../data/work-queries.ts";
 import { Button } from "../../parts/button.tsx";
 import { Empty } from "../../parts/empty.tsx";
@@ -21,7 +21,7 @@ import { PhoneRow, workColumns } from "./work-columns.tsx";
 const phoneRow = (item: WorkItem) => <PhoneRow item={item} />;
 const noItems: readonly WorkItem[] = [];
 
-/** Lists all work that consists of several runs: workflows, specs, ships and merges. */
+/** Lists all work that consists of several runs: workflows, specs, ships, merges and best-ofs. */
 export default function Work() {
   const { data, error, refetch } = useWork();
   const [params, change] = useFilterParams();
@@ -87,7 +87,7 @@ function KindTabs({ items, params, current }: { items: readonly WorkItem[]; para
         { href: hrefOf(null), label: "All", count: items.length },
         ...workKinds.map((kind) => ({
           href: hrefOf(kind),
-          label: `${kind.slice(0, 1).toUpperCase()}${kind.slice(1)}s`,
+          label: kindNames[kind].all,
           count: items.filter((item) => item.kind === kind).length,
         })),
       ]}
