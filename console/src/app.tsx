@@ -29,6 +29,8 @@ const Workflow = lazy(() => import("./pages/workflow/workflow.tsx"));
 const Spec = lazy(() => import("./pages/spec/spec.tsx"));
 const Ship = lazy(() => import("./pages/ship/ship.tsx"));
 const Merge = lazy(() => import("./pages/merge/merge.tsx"));
+const Best = lazy(() => import("./pages/best/best.tsx"));
+const Compare = lazy(() => import("./pages/compare/compare.tsx"));
 const Welcome = lazy(() => import("./pages/welcome/welcome.tsx"));
 
 const TOKEN_IGNORED =
@@ -117,6 +119,8 @@ function Pages() {
       <Route path="/specs/:spec" component={Spec} />
       <Route path="/ships/:ship" component={Ship} />
       <Route path="/merges/:merge" component={Merge} />
+      <Route path="/bests/:best" component={Best} />
+      <Route path="/compare/:one/:other" component={Compare} />
       <Route path="/start" component={Start} />
       <Route path="/inbox" component={Inbox} />
       <Route path="/settings/:part?" component={Settings} />

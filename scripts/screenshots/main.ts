@@ -26,7 +26,7 @@ const looks = [
   { name: "phone-dark", phone: true, dark: true },
 ] as const;
 
-const pagesOf = ({ run, sandbox }: Shown, work: ShownWork): Readonly<Record<string, string>> => ({
+const pagesOf = ({ run, fork, sandbox }: Shown, work: ShownWork): Readonly<Record<string, string>> => ({
   ...{
     runs: "/runs",
     "runs-none": "/runs?q=nothing+like+this",
@@ -45,6 +45,10 @@ const pagesOf = ({ run, sandbox }: Shown, work: ShownWork): Readonly<Record<stri
     "spec-gate": `/specs/${work.gate}`,
     merge: `/merges/${work.merge}`,
     ship: `/ships/${work.ship}`,
+    best: `/bests/${work.best}`,
+    "run-steps": `/runs/${run}?tab=steps&step=2`,
+    "run-forks": `/runs/${run}?tab=forks`,
+    compare: `/compare/${run}/${fork}`,
   },
   ...Object.fromEntries(
     ["phases", "document", "versions", "tasks", "coverage"].map((tab) => [`spec-${tab}`, `/specs/${work.spec}?tab=${tab}`]),

@@ -45,6 +45,22 @@ const mended: Script = {
   ],
 };
 
+/** Continues from the second step, whose calls it does not make again. */
+const mendedOtherwise: Script = {
+  costUsdPerCall: 0.024,
+  turns: [
+    ...mended.turns.slice(0, 2),
+    {
+      calls: [
+        { tool: "write", arguments: { path: "rounding.js", content: "export const toCents = (value) => Math.round(value);\n" } },
+        { tool: "edit", arguments: { path: "price.js", old: "Math.round(", new: "toCents(" } },
+      ],
+      usage,
+    },
+    { say: "A separate function rounds the prices now.", usage },
+  ],
+};
+
 const asks: Script = {
   costUsdPerCall: 0.018,
   turns: [
@@ -78,6 +94,8 @@ const costly: Script = {
 
 export interface Shown {
   run: string;
+  /** A fork of the run. */
+  fork: string;
   sandbox: string;
 }
 
@@ -113,6 +131,7 @@ export async function makeThings(client: Client, { root, folder }: { root: strin
     labels: { team: "shop", ticket: "SHOP-412" },
   });
   for (const each of [...finished, run]) await client.runs.wait(each);
+  const fork = await makeFork(client, { run, folder });
   const waits = await start(asks, {
     task: "Prepare release 2.4.0",
     source,
@@ -133,7 +152,20 @@ export async function makeThings(client: Client, { root, folder }: { root: strin
   });
   await untilAtWork(client, { waits, busy });
   await client.runs.send(busy, { text: "Leave the parser alone, please: the other branch changes it.", mode: "steer" });
-  return { run, sandbox: await makeSandbox(client) };
+  return { run, fork, sandbox: await makeSandbox(client) };
+}
+
+/** Forks a run after its second step, twice; the first fork is rewound. */
+async function makeFork(client: Client, { run, folder }: { run: string; folder: string }): Promise<string> {
+  const path = join(folder, "script-otherwise.json");
+  await writeFile(path, JSON.stringify(mendedOtherwise));
+  const fork = async (name: string) => {
+    const request = { at: 2, name, text: "Put the rounding into a separate function.", model: `scripted:${path}` };
+    const [created] = await client.runs.fork(run, request);
+    return (await client.runs.wait(created?.run ?? "")).run;
+  };
+  await client.runs.rewind(await fork("first-try"), { to: 3 });
+  return await fork("rounding-function");
 }
 
 /** Waits until one run asks and the other is at its second step. */

@@ -10,6 +10,7 @@ export interface ShownWork {
   gate: string;
   merge: string;
   ship: string;
+  best: string;
 }
 
 interface Place {
@@ -108,6 +109,20 @@ export async function makeWork(client: Client, { root, folder }: Place): Promise
     await change("sed -i 's/sum;/Math.round(sum);/' price.js"),
     await change("sed -i 's/sum;/Math.floor(sum);/' price.js"),
   ];
+  const best = await client.bests.start({
+    start: { task: "Round prices to whole cents", source: { kind: "folder", path: repository.clone } },
+    attempts: 3,
+    models: await Promise.all(
+      ["Math.trunc", "Math.round", "Math.ceil"].map((name, index) =>
+        script(`attempt-${index + 1}`, [
+          { calls: [{ tool: "bash", arguments: { command: `sed -i 's/sum;/${name}(sum);/' price.js` } }] },
+          { say: `Prices go through ${name} now.` },
+        ]),
+      ),
+    ),
+    grade: "grep -q Math.round price.js && echo 'score: 0.98'",
+    budgets: { costUsd: 2 },
+  });
   const merge = await client.merges.start({ sessions: [one.session, other.session] });
   const ship = await client.ships.start({
     ...{ of: one.run, to: repository.bare, kind: "fix", ticket: "SHOP-412", title: "Round prices to whole cents" },
@@ -118,7 +133,8 @@ export async function makeWork(client: Client, { root, folder }: Place): Promise
   await client.workflows.wait(failed.id);
   for (let { status, seq } = await client.ships.get(ship.id); status === "working"; )
     ({ status, seq } = await client.ships.watch(ship.id, { afterSeq: seq, seconds: 30 }));
-  return { workflow: workflow.id, failed: failed.id, ...specs, merge: merge.id, ship: ship.id };
+  await client.bests.wait(best.id);
+  return { workflow: workflow.id, failed: failed.id, ...specs, merge: merge.id, ship: ship.id, best: best.id };
 }
 
 /** Creates one spec that is done, and one that waits for approval. */

@@ -10,7 +10,7 @@ const { script, startRun, view } = scriptedRuns(caisson);
 
 const write = (content: string) => ({ calls: [{ tool: "write", arguments: { path: "note.txt", content } }] });
 
-test("the files after a step can be viewed, rewound to, and used by a new run", async () => {
+test("the files after a step can be viewed, taken back to, and used by a new run", async () => {
   const folder = await mkdtemp(join(base(), "folder-"));
   await writeFile(join(folder, "note.txt"), "at first\n");
   const id = await startRun(
@@ -27,9 +27,10 @@ test("the files after a step can be viewed, rewound to, and used by a new run", 
   await page.goto(`${url()}/runs/${id}?event=1`);
   await page.getByText("Files saved before the first step").waitFor();
   await page.getByLabel("Position in the run").press("End");
-  await page.getByText("Files saved after step 2").waitFor();
+  await page.getByText("Files saved after step 4").waitFor();
   expect(await barriers(page)).toEqual([]);
-  await page.getByRole("link", { name: "Files after step 2", exact: true }).click();
+  await page.getByRole("link", { name: "Files after step 4", exact: true }).click();
+  await page.getByRole("combobox", { name: "Current state" }).selectOption("State after step 2");
   await page.getByRole("button", { name: "note.txt" }).click();
   await page.getByText("in the first turn").waitFor();
   expect(await barriers(page)).toEqual([]);
@@ -55,11 +56,11 @@ test("the files after a step can be viewed, rewound to, and used by a new run", 
   await page.getByText("in the first turn").first().waitFor();
 
   await page.goto(`${url()}/runs/${id}?tab=files&at=2`);
-  await page.getByRole("button", { name: "Rewind to after step 2" }).click();
-  await page.getByRole("dialog", { name: "Rewind to after step 2?" }).waitFor();
+  await page.getByRole("button", { name: "Take the files back to after step 2" }).click();
+  await page.getByRole("dialog", { name: "Take the files back to after step 2?" }).waitFor();
   expect(await barriers(page)).toEqual([]);
-  await page.getByRole("dialog").getByRole("button", { name: "Rewind" }).click();
-  await page.getByText("Rewound to after step 2: 1 file restored.").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Take back" }).click();
+  await page.getByText("The files are as they were after step 2: 1 file restored.").waitFor();
   await page.goto(`${url()}/runs/${id}?tab=files&file=note.txt`);
   await page.getByText("in the first turn").waitFor();
   expect(await readFile(join(folder, "note.txt"), "utf8")).toBe("at first\n");

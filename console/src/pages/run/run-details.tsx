@@ -6,7 +6,7 @@ import { JOB_LABEL } from "../../../../src/contract/label/station-labels.ts";
 import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
 import { putRun } from "../../data/queries.ts";
 import { useStation } from "../../data/station.tsx";
-import { workOfStream } from "../../data/work-item.ts";
+import { kindNames, workOfStream } from "../../data/work-item.ts";
 import { cost, tokens } from "../../parts/amounts.ts";
 import { Copy } from "../../parts/copy.tsx";
 import { Fact, Facts, Section } from "../../parts/facts.tsx";
@@ -82,7 +82,7 @@ export function RunDetails({ view, timeline, version }: { view: RunView; timelin
           {work !== null && (
             <Fact name="Part of">
               <Link href={work.href} className="link">
-                {work.kind} {work.id}
+                {work.kind === "run" ? "run" : kindNames[work.kind].one} {work.id}
               </Link>
             </Fact>
           )}

@@ -1,5 +1,7 @@
 import { lazy, Suspense, useState } from "react";
 import { useParams, useSearchParams } from "wouter";
+import type { RunView } from "../../../../src/contract/run/run-verbs.ts";
+import type { SessionPoint } from "../../../../src/contract/session/session-verbs.ts";
 import { useRun } from "../../data/queries.ts";
 import { useFilterParams } from "../../parts/filter-params.ts";
 import { Loading } from "../../parts/loading.tsx";
@@ -16,11 +18,14 @@ import styles from "./run.module.css";
 import { RunActions } from "./run-actions.tsx";
 import { RunBanner } from "./run-banner.tsx";
 import { RunDetails } from "./run-details.tsx";
+import type { Timeline } from "./timeline.ts";
 import { TimelineView } from "./timeline-view.tsx";
 import { useTimeline } from "./use-timeline.ts";
 
 const SessionFiles = lazy(() => import("./points/session-files.tsx"));
 const Changes = lazy(() => import("./changes/changes.tsx"));
+const Steps = lazy(() => import("./steps/steps.tsx"));
+const Forks = lazy(() => import("./forks/forks.tsx"));
 
 export default function Run() {
   const { run = "" } = useParams<{ run: string }>();
@@ -41,7 +46,7 @@ function NoRunYet({ run }: { run: string }) {
   return <Page title="Run">{error === null ? <Loading /> : <Problem error={error} onRetry={() => void refetch()} />}</Page>;
 }
 
-const tabs = ["timeline", "changes", "files", "details"] as const;
+const tabs = ["timeline", "steps", "changes", "files", "forks", "details"] as const;
 
 function OpenRun({ run }: { run: string }) {
   const { data: view } = useRun(run);
@@ -51,7 +56,7 @@ function OpenRun({ run }: { run: string }) {
   const [sent, setSent] = useState(0);
   const points = usePoints(view);
   if (view === undefined) return <NoRunYet run={run} />;
-  const point = pointInAddress(points, params.get("at"));
+  const point = pointInAddress(points, { at: params.get("at"), view });
   const requestedTab = search.get("tab");
   const tab = tabs.find((each) => each === requestedTab) ?? "timeline";
   const hrefOf = (each: (typeof tabs)[number]) => `/runs/${run}${each === "timeline" ? "" : `?tab=${each}`}`;
@@ -73,8 +78,10 @@ function OpenRun({ run }: { run: string }) {
           current={hrefOf(tab)}
           tabs={[
             { href: hrefOf("timeline"), label: "Timeline" },
+            { href: hrefOf("steps"), label: "Steps" },
             { href: hrefOf("changes"), label: "Changes" },
             { href: hrefOf("files"), label: "Files" },
+            { href: hrefOf("forks"), label: "Forks" },
             { href: hrefOf("details"), label: "Details" },
           ]}
         />
@@ -105,18 +112,9 @@ function OpenRun({ run }: { run: string }) {
             </div>
           </div>
         )}
-        {tab === "changes" && (
-          <Suspense fallback={<Loading />}>
-            <When {...{ view, points, point }} />
-            <Changes key={point?.step ?? "now"} view={view} version={timeline.files.size} at={point?.step} />
-          </Suspense>
-        )}
-        {tab === "files" && (
-          <Suspense fallback={<Loading />}>
-            <When {...{ view, points, point }} />
-            <SessionFiles {...{ view, point }} />
-          </Suspense>
-        )}
+        <Suspense fallback={<Loading />}>
+          <LazyTab {...{ tab, view, timeline, points, point }} />
+        </Suspense>
         {tab === "details" && (
           <div className={styles.details}>
             <RunDetails {...{ view, timeline, version }} />
@@ -125,4 +123,38 @@ function OpenRun({ run }: { run: string }) {
       </div>
     </Page>
   );
+}
+
+interface LazyTabProps {
+  tab: (typeof tabs)[number];
+  view: RunView;
+  timeline: Timeline;
+  points: readonly SessionPoint[];
+  point: SessionPoint | null;
+}
+
+/** The tabs that load when they are opened. */
+function LazyTab({ tab, view, timeline, points, point }: LazyTabProps) {
+  switch (tab) {
+    case "steps":
+      return <Steps view={view} events={timeline} />;
+    case "forks":
+      return <Forks view={view} />;
+    case "changes":
+      return (
+        <>
+          <When {...{ view, points, point }} />
+          <Changes key={point?.step ?? "now"} view={view} version={timeline.files.size} at={point?.step} />
+        </>
+      );
+    case "files":
+      return (
+        <>
+          <When {...{ view, points, point }} />
+          <SessionFiles {...{ view, point }} />
+        </>
+      );
+    default:
+      return null;
+  }
 }

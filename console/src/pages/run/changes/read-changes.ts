@@ -1,4 +1,5 @@
 import { ignoring } from "../../../../../src/lib/failures.ts";
+
 /** A changed file before and after, as text; null for a side that does not exist. */
 export interface FileSides {
   before: string | null;
@@ -7,7 +8,7 @@ export interface FileSides {
   isOther: boolean;
 }
 
-const TEXT_BYTES_MAX = 1024 * 1024;
+export const TEXT_BYTES_MAX = 1024 * 1024;
 const BLOCK = 512;
 
 interface Side {
@@ -32,7 +33,7 @@ export function readSides(archive: Uint8Array, path: string): FileSides {
 }
 
 /** Returns undefined if the bytes are not text. */
-function decodeText(bytes: Uint8Array): string | undefined {
+export function decodeText(bytes: Uint8Array): string | undefined {
   if (bytes.subarray(0, 8_000).includes(0)) return undefined;
   return ignoring("it is not text", () => new TextDecoder("utf-8", { fatal: true }).decode(bytes));
 }

@@ -9,12 +9,13 @@ import { pointWords } from "./use-points.ts";
 /** Chooses the files to show: the current ones, or those of a point. */
 export function When({ view, points, point }: { view: RunView; points: readonly SessionPoint[]; point: SessionPoint | null }) {
   const [, change] = useFilterParams();
-  if (points.length === 0) return null;
+  if (points.length === 0 && point === null) return null;
+  const choices = point === null || points.includes(point) ? points : [point, ...points];
   return (
     <div className={styles.then}>
       <FilterChoice
         label="Current state"
-        choices={points.map((each) => ({ value: String(each.step), label: `State ${pointWords(each)}` }))}
+        choices={choices.map((each) => ({ value: String(each.step), label: `State ${pointWords(each)}` }))}
         value={point === null ? null : String(point.step)}
         onValue={(at) => change({ at })}
       />
