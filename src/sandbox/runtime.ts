@@ -159,9 +159,9 @@ export interface Runtime extends AsyncDisposable {
   /**
    * Returns the host folders with the files that sandboxes changed in a workspace, topmost first, given the workspace's
    * layer; the topmost need not exist. With a point, those of that point. Their names and times only hint at where to
-   * look for changes. Absent: the runtime stores no layers.
+   * look for changes. Null if the host does not see them. Absent: the runtime stores no layers.
    */
-  layerFolders?(layer: string, options?: { point?: string }): Promise<string[]>;
+  layerFolders?(layer: string, options?: { point?: string }): Promise<string[] | null>;
   /**
    * Like `layerFolders`, for a sandbox whose changes to an overlaid workspace are removed with it. The folder does not
    * exist if the changes are on a separate disk or there is no such workspace. Absent: the host cannot read the

@@ -75,8 +75,18 @@ static void add_disk(struct launch *launch, const struct plan_record *record) {
     mount_image(record->fields[0], target, "ext4");
     return;
   }
+  if (strcmp(record->verb, "disk-live") == 0) {
+    mount_live(launch, record->fields[0]);
+    return;
+  }
+  if (strcmp(record->verb, "disk-hide") == 0) {
+    hide_disk(launch);
+    return;
+  }
+  /* Opened before: it needs no mount. */
+  if (strcmp(record->verb, "disk-inside") == 0) return;
   if (snprintf(options, sizeof options, "mode=755,%s", record->fields[0]) >= (int)sizeof options) launch_fail("plan", "a disk size is too long");
-  if (mount("caisson", target, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) launch_fail("disk", "%s", options);
+  if (mount("caisson-disk", target, "tmpfs", MS_NOSUID | MS_NODEV, options) != 0) launch_fail("disk", "%s", options);
 }
 
 /* Mounts of the host cannot be unmounted in a user namespace, only covered. A missing path needs neither. */

@@ -119,7 +119,13 @@ int launch_main(int argc, char **argv) {
   if (strcmp(what, "namespaces") == 0) return hold(&launch);
   if (strcmp(what, "attach") == 0) return attach_workspace(&launch, &plan);
   if (strcmp(what, "mappable") == 0) return map_all(&launch, &plan);
+  int mounts = -1;
+  char *disk = NULL;
+  dev_t device = 0;
+  for (size_t i = 0; i < plan.count; i++)
+    if (strcmp(plan.records[i].verb, "disk-inside") == 0) join_disk(&launch, plan.records[i].fields[0], &mounts, &disk, &device);
   if (launch.rootless) enter_user_namespace(&launch);
+  if (mounts >= 0) open_inside(&launch, mounts, disk, device);
   if (strcmp(what, "remove") == 0) return remove_all(&plan);
   if (strcmp(what, "measure") == 0) return measure(&plan);
   if (strcmp(what, "merge") == 0) return merge(&launch, &plan);

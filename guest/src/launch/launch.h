@@ -6,6 +6,9 @@
 
 #include "base/base.h"
 
+#include <limits.h>
+#include <sys/types.h>
+
 #define ID_MAP_LINES_MAX 8
 #define ID_MAPS_MAX 80
 #define PASSED_FDS_MAX 16
@@ -58,6 +61,8 @@ struct launch {
   const char *newuidmap, *newgidmap;
   /* The mount point of the private tmpfs with bundle and layers; invisible outside this mount namespace. */
   const char *stage;
+  /* Where the disk of a sandbox or session can be read: below the stage, or by a descriptor. */
+  char live[64];
 };
 
 /* Reports the failed step with errno and a text on stdout, and ends with status 125. */
@@ -108,7 +113,18 @@ int overlay_tree(struct launch *launch, const char **fields);
 int open_in_root(int root, const char *path, uint64_t flags);
 /* Mounts the stage over a folder in which the plan needs nothing. */
 void mount_stage(struct launch *launch, const struct plan *plan);
+/* Resolves a path of a plan: `disk/…` is on the sandbox's own limited disk, `live/…` on a disk that is only read. */
+void place(const struct launch *launch, const char *path, char out[static PATH_MAX]);
+
+/* disk.c */
 void mount_image(const char *image, const char *target, const char *type);
+/* `disk-live IMAGE`: mounts a disk to read it, even while a sandbox uses it. */
+void mount_live(struct launch *launch, const char *image);
+/* Puts the disk in memory into the sandbox's root, where nothing inside can reach it: `disk-inside` finds it there. */
+void hide_disk(struct launch *launch);
+/* `disk-inside PID`: opens the disk of a living sandbox. Call it before its user namespace is entered. */
+void join_disk(struct launch *launch, const char *pid, int *mounts, char **path, dev_t *device);
+void open_inside(struct launch *launch, int mounts, const char *path, dev_t device);
 bool has_option(const char *options, const char *name);
 
 /*

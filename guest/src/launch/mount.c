@@ -3,14 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/loop.h>
 #include <linux/openat2.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -113,10 +109,11 @@ void attach_at(struct launch *launch, int tree, const char *root, const char *ta
   if (syscall(CALL_MOVE_MOUNT, tree, "", point, "", MOVE_FROM_EMPTY | MOVE_TO_EMPTY) != 0) launch_fail("mount", "%s", target);
 }
 
-/* A path that begins with `disk/` is on the sandbox's own limited disk, any other in its folder. */
-static void place(const struct launch *launch, const char *path, char out[static PATH_MAX]) {
-  bool on_disk = strncmp(path, "disk/", 5) == 0;
-  if (snprintf(out, PATH_MAX, "%s%s%s", on_disk ? launch->stage : "", on_disk ? "/" : "", path) >= PATH_MAX) launch_fail("plan", "a path is too long");
+void place(const struct launch *launch, const char *path, char out[static PATH_MAX]) {
+  bool on_disk = strncmp(path, "disk/", 5) == 0, live = strncmp(path, "live/", 5) == 0;
+  const char *before = on_disk ? launch->stage : live ? launch->live : "";
+  const char *rest = live ? path + 5 : path;
+  if (snprintf(out, PATH_MAX, "%s%s%s", before, on_disk || live ? "/" : "", rest) >= PATH_MAX) launch_fail("plan", "a path is too long");
 }
 
 void make_owned_folder(struct launch *launch, const char **fields) {
@@ -193,7 +190,7 @@ static const char *stage_folder(const struct plan *plan) {
 void mount_stage(struct launch *launch, const struct plan *plan) {
   launch->stage = stage_folder(plan);
   if (mount("caisson", launch->stage, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=8m") != 0) launch_fail("stage", "%s", launch->stage);
-  static const char *const folders[] = {"l", "bundle", "bundle/rootfs", "state", "disk", "empty"};
+  static const char *const folders[] = {"l", "bundle", "bundle/rootfs", "state", "disk", "live", "empty"};
   char path[64];
   for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
     snprintf(path, sizeof path, "%s/%s", launch->stage, folders[i]);
@@ -205,51 +202,4 @@ void mount_stage(struct launch *launch, const struct plan *plan) {
     snprintf(path, sizeof path, "%s/%s", launch->stage, owned[i]);
     if (chown(path, outside_uid(launch, 0), outside_gid(launch, 0)) != 0) launch_fail("stage", "%s", path);
   }
-}
-
-static int attach_loop(int control, int image) {
-  for (int attempt = 0; attempt < 64; attempt++) {
-    int number = ioctl(control, LOOP_CTL_GET_FREE);
-    if (number < 0) return -1;
-    char path[32];
-    snprintf(path, sizeof path, "/dev/loop%d", number);
-    int device = open(path, O_RDWR | O_CLOEXEC);
-    if (device < 0) return -1;
-    struct loop_config config = {.fd = (uint32_t)image, .info.lo_flags = LO_FLAGS_AUTOCLEAR};
-    if (ioctl(device, LOOP_CONFIGURE, &config) == 0) return device;
-    int error = errno;
-    close(device);
-    errno = error;
-    /* Another process took the device in between. */
-    if (error != EBUSY) return -1;
-  }
-  return -1;
-}
-
-/*
- * Two loop devices on one image would destroy it. The device holds the file as we opened it, and so the lock, until the
- * last mount is removed. If a sandbox has just died, the kernel removes its mount soon.
- */
-static void lock_image(int file, const char *image) {
-  enum { PATIENCE_MS = 5000, STEP_MS = 10 };
-  for (int waited = 0; flock(file, LOCK_EX | LOCK_NB) != 0; waited += STEP_MS) {
-    if (errno != EWOULDBLOCK && errno != EINTR) launch_fail("disk", "cannot lock %s", image);
-    if (waited >= PATIENCE_MS) launch_fail("disk-busy", "%s", image);
-    usleep(STEP_MS * 1000);
-  }
-}
-
-void mount_image(const char *image, const char *target, const char *type) {
-  cleanup_fd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-  cleanup_fd int file = open(image, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (control < 0 || file < 0) launch_fail("disk", "%s", control < 0 ? "/dev/loop-control" : image);
-  lock_image(file, image);
-  cleanup_fd int device = attach_loop(control, file);
-  if (device < 0) launch_fail("disk", "no free loop device");
-  char path[64], name[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", device);
-  ssize_t length = readlink(path, name, sizeof name - 1);
-  if (length < 0) launch_fail("disk", "%s", path);
-  name[length] = 0;
-  if (mount(name, target, type, MS_NOSUID | MS_NODEV | MS_NOATIME, "discard") != 0) launch_fail("disk", "%s", image);
 }

@@ -11,7 +11,8 @@ static const struct {
 } verbs[] = {
     {"mode", 1},         {"map-uid", 4},     {"map-gid", 4},    {"userns-fd", 1},      {"netns-fd", 1},   {"newuidmap", 1},
     {"newgidmap", 1},    {"folder", 1},      {"listen", 1},     {"cgroup-join", 1},    {"cgroup-work", 1}, {"cgroup-oom", 1},
-    {"mkdir", 4},        {"disk-image", 1},  {"disk-tmpfs", 1}, {"disk-keep", 1}, {"layer", 4},          {"overlay", 4},    {"bind", 4},
+    {"mkdir", 4},        {"disk-image", 1},  {"disk-tmpfs", 1}, {"disk-keep", 1},    {"disk-live", 1},
+    {"disk-inside", 1},  {"disk-hide", 0},  {"layer", 4},          {"overlay", 4},    {"bind", 4},
     {"config", 1},       {"runtime", 1},     {"option", 1},     {"id", 1},             {"hide", 1},       {"read-only", 1},       {"mount-pid", 1},
     {"remove", 1},       {"argument", 1},    {"network", 1},        {"token", 1},          {"mask", 5},         {"cover", 4},
     {"hold", 2},         {"userns-limit", 2}, {"keyring", 1},     {"cgroup-view", 2},  {"filter", 1},         {"home", 4},

@@ -30,12 +30,16 @@ uint64_t next_tick(uint64_t since_ns) {
 
 static bool mount_view(struct launch *launch, const struct plan *plan) {
   bool viewed = false;
-  for (size_t i = 0; i < plan->count; i++) viewed = viewed || strcmp(plan->records[i].verb, "overlay") == 0;
-  if (!viewed) return false;
+  bool mounted = false;
+  for (size_t i = 0; i < plan->count; i++) {
+    viewed = viewed || strcmp(plan->records[i].verb, "overlay") == 0;
+    mounted = mounted || strcmp(plan->records[i].verb, "disk-live") == 0;
+  }
+  if (!viewed && !mounted) return false;
   private_mounts();
   mount_stage(launch, plan);
   for (size_t i = 0; i < plan->count; i++) build_part(launch, &plan->records[i]);
-  return true;
+  return viewed;
 }
 
 static int open_view(struct launch *launch, const char *path) {
@@ -56,7 +60,11 @@ int take_point(struct launch *launch, const struct plan *plan) {
   for (size_t i = 0; i < plan->count; i++) {
     if (strcmp(plan->records[i].verb, "part") != 0) continue;
     const char **fields = plan->records[i].fields;
-    struct take take = {.upper = fields[1], .old_index = fields[2], .new_index = fields[3], .out = fields[4], .view = -1};
+    char upper[PATH_MAX];
+    place(launch, fields[1], upper);
+    /* A disk has only the parts to which a sandbox has written. */
+    if (launch->live[0] != 0 && access(upper, F_OK) != 0) continue;
+    struct take take = {.upper = upper, .old_index = fields[2], .new_index = fields[3], .out = fields[4], .view = -1};
     if (viewed) take.view = open_view(launch, fields[5]);
     uint64_t files = copying.files, bytes = copying.bytes;
     take_layer(&take, &copying, now_ns);

@@ -27,14 +27,15 @@ import { filterRecord } from "./launch/call-filter.ts";
 import type { PlanRecord } from "./launch/launcher.ts";
 import type { HeldNamespaces } from "./launch/namespace-pool.ts";
 import { transparentRecords } from "./launch/transparent.ts";
-import { diskKind, diskRecords, layerState, makeDisk } from "./layers/disk.ts";
+import { diskKind, diskRecords, layerState, liveDisk, makeDisk, noteDiskParts } from "./layers/disk.ts";
 import { homeRecords } from "./layers/home.ts";
 import { holdRecords, type PlaceLayer, placeLayer, placeView, resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
 import { createLiveTree } from "./layers/live-tree.ts";
 import { finishRestore, writeView } from "./layers/machine.ts";
 import { mountRecords, withMounts } from "./layers/mounts.ts";
-import { layerOf, partsOf, rootKeyOf, withBase } from "./layers/parts.ts";
-import { baseOf, holdBase, viewedLayers, withLastingBinds } from "./layers/sandbox-base.ts";
+import { layerOf } from "./layers/layer-of.ts";
+import { partsOf, rootKeyOf, withBase } from "./layers/parts.ts";
+import { baseOf, holdBase, viewedDisk, viewedLayers, withLastingBinds } from "./layers/sandbox-base.ts";
 import type { OciContext } from "./oci-context.ts";
 import { withRepository } from "./repository-bind.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
@@ -272,7 +273,7 @@ function machineRecords(oci: OciContext, { record, details, identity, place }: M
       identity,
       part: parts.workspace,
       place,
-      layers: [...viewedLayers(config), ...basis.workspaceLayers],
+      layers: [...viewedLayers(oci, config), ...basis.workspaceLayers],
       state,
     }),
   ];
@@ -280,15 +281,19 @@ function machineRecords(oci: OciContext, { record, details, identity, place }: M
 
 /** Stores how to see the machine's files as a whole; see `View`. An ordinary user's overlays move no folders. */
 async function noteView(oci: OciContext, { record, details }: { record: SandboxRecord; details: OciDetails }): Promise<void> {
-  if (details.rootless || details.disk !== "none") return;
   const { spec: config } = record;
   const dir = oci.store.dir(record.id);
-  const identity = identityOf(oci, details);
+  const layer = layerOf(config);
   const { root, home, workspace, binds } = partsOf(config, details);
+  if (details.disk === "image" && layer !== undefined)
+    await noteDiskParts(layer, [root, home, workspace, ...binds].flatMap((part) => (part === null ? [] : [part.name])));
+  if (details.rootless) return;
+  const identity = identityOf(oci, details);
   const writable = details.basis.root.binds.filter((bind) => bind.writable);
   const records = machineRecords(oci, { record, details, identity, place: placeView(dir) });
-  await writeView(layerOf(config) ?? dir, {
-    records: withoutRepeatedMaps([...identity.plan, ["disk-tmpfs", "size=1m"], ...records]),
+  const live = details.disk === "image" ? [liveDisk(layer ?? dir)] : [];
+  await writeView(layer ?? dir, {
+    records: withoutRepeatedMaps([...identity.plan, ["disk-tmpfs", "size=1m"], ...live, ...records]),
     views: Object.fromEntries([
       [root.name, "/"],
       ...(home === null ? [] : [[home.name, sandboxUser.home]]),
@@ -328,7 +333,9 @@ function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: Oc
     ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),
     ...views.map(({ name, dir }): PlanRecord => ["cgroup-view", name, dir]),
     ...diskRecords(details, record),
+    ...viewedDisk(config),
     ...machineRecords(oci, { record, details, identity, place: placeLayer }),
+    ...(details.disk === "memory" ? [["disk-hide"] as const] : []),
     ...mountRecords(config.mounts, { identity, state }),
     ...holdRecords(config),
     // crun refuses machines with both versions of control groups. Inside its own mount namespace, there is only one.

@@ -21,7 +21,7 @@ export async function unappliedOf(
   // Changes applied on another machine are not in the uploaded folder.
   const applied = session.source.kind === "upload" ? await sessions.readApplied(session.id) : undefined;
   const layers = await runtime?.layerFolders?.(layer);
-  if (layers === undefined) return NOT_KNOWN;
+  if (layers === undefined || layers === null) return NOT_KNOWN;
   const count = () => countUnapplied({ lower, layers, ...defined({ applied }) });
   return (await lookAtSession(session, { stateDir }, count)) ?? NOT_KNOWN;
 }

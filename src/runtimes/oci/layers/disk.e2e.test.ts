@@ -29,6 +29,17 @@ const onLayer = (limits: SandboxConfigInput["limits"] = {}): SandboxConfigInput 
   workspace: { kind: "folder", path: folder, layer },
   limits,
 });
+const asInsideRoot = async (sandbox: OwnedSandbox, script: string) =>
+  await runCommand(sandbox, { argv: ["sh", "-c", script], user: "root" });
+/** Lists what a test may change. */
+const look = (sandbox: OwnedSandbox) =>
+  sh(
+    sandbox,
+    "cd /; find workspace home/user usr/local etc/caisson-test -printf '%p %y %m %U %l\\n' 2>/dev/null | sort; find workspace home/user etc/caisson-test -type f -exec md5sum {} + 2>/dev/null | sort; ls -d usr/share/doc usr/share/moved 2>/dev/null",
+  );
+const fail = (isDue: boolean) => {
+  if (isDue) throw new Error("crashed");
+};
 const guestPid = (id: string) =>
   detailsOf(JSON.parse(readFileSync(join(stateDir, "sandboxes", id, "sandbox.json"), "utf8"))).guest?.pid ?? -1;
 
@@ -111,7 +122,7 @@ describe.skipIf(!asRoot)("a disk limit, as root", () => {
     expect(await sh(sandbox, "head -c 8388608 /dev/zero > ~/more")).toContain("No space left");
     await sandbox.destroy();
     expect(statSync(join(layer, "disk.ext4")).blocks * 512).toBeLessThan(33 * MIB);
-    expect(readdirSync(layer).sort()).toEqual(["disk.ext4", "first-id"]);
+    expect(readdirSync(layer).sort()).toEqual(["disk-parts.json", "disk.ext4", "first-id", "view.json"]);
   });
 
   it("workspace files survive a killed sandbox, with and without a disk limit", async () => {
@@ -128,6 +139,83 @@ describe.skipIf(!asRoot)("a disk limit, as root", () => {
     expect(readdirSync(folder)).toEqual(["theirs"]);
     await runtime.removeLayer?.(layer);
     expect(existsSync(join(layer, "disk.ext4"))).toBe(false);
+  });
+
+  it("restores points and forks a session with its limit, whatever the disk still holds", async () => {
+    const { points } = runtime;
+    if (points === undefined) throw new Error("no points");
+    const bytesMax = 1024 ** 3;
+    const first = await create({ ...onLayer({ diskBytes: 64 * MIB }), allowRoot: true });
+    await sh(first, "head -c 20971520 /dev/urandom > big; mkdir -p a/b; echo one > a/b/file; rm theirs; echo home > ~/.config");
+    await asInsideRoot(first, "echo set > /etc/caisson-test; rm -rf /usr/local/bin");
+    const before = await look(first);
+    const point = await points.take(layer, { sandbox: first.id, bytesMax });
+    expect(point).toMatchObject({ isNew: true });
+    expect(await points.take(layer, { sandbox: first.id, bytesMax })).toEqual({ id: point.id, files: 0, bytes: 0, isNew: false });
+    await sh(first, "rm -rf big ~/.config; mv a z; echo two >> z/b/file; echo new > new");
+    await asInsideRoot(first, "rm /etc/caisson-test; mv /usr/share/doc /usr/share/moved");
+    const broken = await look(first);
+    const second = await points.take(layer, { sandbox: first.id, bytesMax });
+    await first.destroy();
+    // Without a sandbox, and through a view.
+    expect(await points.take(layer, { bytesMax })).toEqual({ id: second.id, files: 0, bytes: 0, isNew: false });
+    const now = await create({ workspace: { kind: "folder", path: folder, layer, view: "now" } });
+    expect(await sh(now, "cat z/b/file; ls")).toBe("one\ntwo\nnew\nz\n");
+    await now.destroy();
+    await points.restore(layer, point.id);
+    const again = await create({ ...onLayer(), allowRoot: true });
+    expect(again.info.limits.diskBytes).toBe(64 * MIB);
+    expect(await look(again)).toBe(before);
+    expect(await sh(again, "head -c 83886080 /dev/zero > more")).toContain("No space left");
+    await again.destroy();
+    const fork = join(base, "fork");
+    mkdirSync(fork);
+    await points.fork(layer, fork, { point: second.id ?? "", bytesMax });
+    await runtime.removeLayer?.(layer);
+    const forked = await create({ workspace: { kind: "folder", path: folder, layer: fork }, allowRoot: true });
+    expect(forked.info.limits.diskBytes).toBe(64 * MIB);
+    expect(await look(forked)).toBe(broken);
+    await forked.destroy();
+    await runtime.removeLayer?.(fork);
+    expect(readdirSync(join(stateDir, "layers"))).toEqual([]);
+    expect(readdirSync(fork)).toEqual([]);
+  });
+
+  it("finishes a restore that was interrupted, with an empty disk of the same size", async () => {
+    const { points } = runtime;
+    const first = await create(onLayer({ diskBytes: 32 * MIB }));
+    await sh(first, "echo one > file");
+    const point = await points?.take(layer, { sandbox: first.id, bytesMax: 1024 ** 3 });
+    await sh(first, "echo two > file");
+    await first.destroy();
+    for (const step of ["machine.written:before", "machine.written:after"]) {
+      const crashing = createOciRuntime({ stateDir, guestPath, crashpoint: (name) => fail(name === step) }, settings);
+      await expect(crashing.points?.restore(layer, point?.id ?? null)).rejects.toThrow("crashed");
+      const next = await create(onLayer());
+      expect(await sh(next, "cat file; echo three > file")).toBe(step.endsWith("before") ? "two\n" : "one\n");
+      expect(next.info.limits.diskBytes).toBe(32 * MIB);
+      await next.destroy();
+    }
+    expect(readdirSync(layer).filter((name) => name.startsWith("old-"))).toEqual([]);
+    await runtime.removeLayer?.(layer);
+  });
+
+  it("snapshots and forks a live sandbox on its own disk, and the forks keep the limit", async () => {
+    const sandbox = await create({ limits: { diskBytes: 32 * MIB }, allowRoot: true });
+    await sh(sandbox, "echo mine > file; echo home > ~/known");
+    await asInsideRoot(sandbox, "echo set > /etc/caisson-test");
+    const snapshot = await sandbox.snapshot({});
+    const fork = await sandbox.fork({});
+    await sh(sandbox, "echo later > file");
+    await sandbox.destroy();
+    for (const each of [fork, await create({ template: { kind: "snapshot", id: snapshot }, limits: { diskBytes: 32 * MIB } })]) {
+      expect(each.info.limits.diskBytes).toBe(32 * MIB);
+      expect(await sh(each, "cat file ~/known /etc/caisson-test")).toBe("mine\nhome\nset\n");
+      expect(await sh(each, "head -c 83886080 /dev/zero > more")).toContain("No space left");
+      await each.destroy();
+    }
+    await runtime.removeSnapshot(snapshot);
+    expect(readdirSync(join(stateDir, "layers"))).toEqual([]);
   });
 
   it("never gives two sandboxes the same disk", async () => {

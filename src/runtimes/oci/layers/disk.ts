@@ -1,19 +1,23 @@
 import { execFile } from "node:child_process";
-import { existsSync, renameSync, rmSync, statSync } from "node:fs";
-import { statfs } from "node:fs/promises";
+import { existsSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { rename, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { z } from "zod";
 import { CaissonError } from "../../../contract/error/error.ts";
 import type { Limits, SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
+import { ifErrnoSync, jsonOrNull, UNREACHABLE } from "../../../lib/failures.ts";
 import { showBytes } from "../../../lib/quantity.ts";
 import { tmpfsSize } from "../../../sandbox/tmpfs-size.ts";
 import type { OciDetails } from "../details.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
+import { LASTING_PREFIX, layerOf } from "./layer-of.ts";
 import { liveDir } from "./live-tree.ts";
-import { LASTING_PREFIX, layerOf } from "./parts.ts";
 
-const DISK_NAME = "disk.ext4";
+export const DISK_NAME = "disk.ext4";
+const NEXT_DISK_NAME = "disk-next.ext4";
+const PARTS_NAME = "disk-parts.json";
 /** A sandbox's file system may contain at most one file per this many bytes, even if it is large. */
 const BYTES_PER_FILE = 4096;
 
@@ -96,8 +100,45 @@ async function refuseLarger(bytes: number, folder: string): Promise<void> {
 /** Whether a layer is on a separate disk. */
 export const hasLayerDisk = (layer: string) => existsSync(join(layer, DISK_NAME));
 
+/** The record that mounts the disk in a folder to read it, even while a sandbox uses it. */
+export const liveDisk = (dir: string): PlanRecord => ["disk-live", join(dir, DISK_NAME)];
+
+/** Creates an empty disk of the same size, which a restore puts in place of a layer's own. Null without one. */
+export async function makeNextDisk(oci: OciContext, layer: string): Promise<string | null> {
+  if (!hasLayerDisk(layer)) return null;
+  await format(oci, { path: join(layer, NEXT_DISK_NAME), bytes: statSync(join(layer, DISK_NAME)).size, journal: true });
+  return NEXT_DISK_NAME;
+}
+
+/** Creates an empty disk in a layer that has the size of another layer's, if that has one. */
+export async function makeDiskLike(oci: OciContext, from: string, to: string): Promise<void> {
+  if (!hasLayerDisk(from)) return;
+  const part = join(to, `${DISK_NAME}.part`);
+  const bytes = statSync(join(from, DISK_NAME)).size;
+  await refuseLarger(bytes, to);
+  await format(oci, { path: part, bytes, journal: true });
+  renameSync(part, join(to, DISK_NAME));
+}
+
 export function removeLayerDisk(layer: string): void {
-  for (const name of [DISK_NAME, `${DISK_NAME}.part`]) rmSync(join(layer, name), { force: true });
+  for (const name of [DISK_NAME, `${DISK_NAME}.part`, NEXT_DISK_NAME, PARTS_NAME]) rmSync(join(layer, name), { force: true });
+}
+
+/** Notes which parts of a machine are on a layer's disk, since the host does not look into it. */
+export async function noteDiskParts(layer: string, names: readonly string[]): Promise<void> {
+  const known = diskParts(layer);
+  if (names.every((name) => known.includes(name))) return;
+  const draft = join(layer, `${PARTS_NAME}.tmp`);
+  await writeFile(draft, JSON.stringify([...new Set([...known, ...names])]), { mode: 0o600 });
+  await rename(draft, join(layer, PARTS_NAME));
+}
+
+/** Returns the parts of a machine that a layer's disk may have. */
+export function diskParts(layer: string): string[] {
+  const text = ifErrnoSync(() => readFileSync(join(layer, PARTS_NAME), "utf8"), UNREACHABLE, "");
+  const parsed = z.array(z.string()).safeParse(jsonOrNull(text));
+  // Those that sandboxes of earlier versions wrote.
+  return parsed.success ? parsed.data : ["home", "workspace"];
 }
 
 async function format(oci: OciContext, disk: { path: string; bytes: number; journal: boolean }): Promise<void> {

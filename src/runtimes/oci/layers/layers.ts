@@ -11,7 +11,7 @@ import { type Identity, mapRecords } from "../identity/identity.ts";
 import { rangeStartOf, SANDBOX_IDS, workspaceMap } from "../identity/sub-ids.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 import { coverRecords, maskRecords } from "./cover-state.ts";
-import type { Part, Parts } from "./parts.ts";
+import { isOnDisk, liveUpper, type Part, type Parts } from "./parts.ts";
 
 /**
  * A lower layer of a sandbox's root. `mapped` means that its files have the host's ids on disk, which are mapped to the
@@ -47,12 +47,16 @@ const LAYERS_MAX = 64;
  * Returns records for a layer that was written with one id range, for a sandbox that may have another. The layer's top
  * folder shows its range: code inside cannot give that folder to an id beyond the range.
  */
-export function storedLayer(name: string, dir: string, { rootless, stored, root }: Identity): PlanRecord[] {
-  const start = rootless ? root.uid : rangeStartOf(lstatSync(dir).uid, stored.uid);
+export function storedLayer(name: string, layer: StoredLayer, { rootless, stored, root }: Identity): PlanRecord[] {
+  const { dir, firstId = null } = typeof layer === "string" ? { dir: layer } : layer;
+  const start = rootless ? root.uid : (firstId ?? rangeStartOf(lstatSync(dir).uid, stored.uid));
   if (start === root.uid) return [["layer", name, dir, "ro", "-"]];
   const line = { inside: start, outside: root.uid, count: SANDBOX_IDS };
   return [...mapRecords(`from-${start}`, [line], [line]), ["layer", name, dir, "ro", `from-${start}`]];
 }
+
+/** A layer's folder. On a disk, which the host does not mount, its range is given. */
+export type StoredLayer = string | { dir: string; firstId: number | null };
 
 /** A writable layer in a plan: where it is, the records that prepare it, and the layers between it and the others. */
 export interface PlacedLayer {
@@ -81,7 +85,7 @@ export const placeView =
       work: scratch[1],
       records: [
         ...scratch.map((at): PlanRecord => ["mkdir", at, "755", owner, owner]),
-        ["layer", `top-${name}`, resolve(dir, upper), "ro", "-"],
+        ["layer", `top-${name}`, isOnDisk(upper) ? liveUpper(upper) : resolve(dir, upper), "ro", "-"],
       ],
       names: [`top-${name}`],
     };
@@ -181,7 +185,7 @@ function checkLayer(layer: string, access: string): void {
  */
 export function workspaceRecords(
   workspace: WorkspaceMount,
-  options: { identity: Identity; part: Part | null; place: PlaceLayer; layers: readonly string[]; state: StateView },
+  options: { identity: Identity; part: Part | null; place: PlaceLayer; layers: readonly StoredLayer[]; state: StateView },
 ): PlanRecord[] {
   if (workspace.kind === "empty") return [];
   const { path, access } = workspace;

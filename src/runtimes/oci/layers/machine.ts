@@ -11,6 +11,7 @@ import type { TakenPoint } from "../../../sandbox/machine-points.ts";
 import type { PlanRecord } from "../launch/launcher.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
+import { DISK_NAME, hasLayerDisk, makeNextDisk } from "./disk.ts";
 import {
   chainOf,
   discardDraft,
@@ -47,6 +48,8 @@ const MachineRecord = z.object({
       base: z.array(MountedLayer),
       upper: z.string().nullable(),
       tree: z.object({ name: z.string(), of: z.string(), transaction: z.int() }).nullable().default(null),
+      /** An empty disk that is to replace the machine's. */
+      disk: z.string().nullable().default(null),
     })
     .nullable(),
 });
@@ -91,7 +94,7 @@ export async function takePoint(oci: OciContext, machine: Machine, { bytesMax }:
   const record = hasLast ? stored : { ...stored, last: null };
   const newest = record.last?.id ?? record.base[0]?.id ?? null;
   if (machine.parts.length === 0) return { id: newest, files: 0, bytes: 0, isNew: false };
-  const tree = liveTree(dir);
+  const tree = machine.disk === undefined ? liveTree(dir) : null;
   if (tree !== null) return await takeTree(oci, { dir, tree, record, bytesMax });
   const draft = await draftLayer(oci);
   const index = `${INDEX_PREFIX}${randomLetters(8)}`;
@@ -197,7 +200,7 @@ export async function writeView(dir: string, view: View): Promise<void> {
 async function launchPoint(oci: OciContext, machine: Machine, { draft, record, index, bytesMax }: Taking, view: View) {
   const before = join(machine.dir, record.last?.index ?? index);
   const plan: PlanRecord[] = [
-    ...(view.records.length === 0 ? oci.identity().plan : view.records),
+    ...(view.records.length > 0 ? view.records : [...oci.identity().plan, ...(machine.disk === undefined ? [] : [machine.disk])]),
     ["bytes-max", bytesMax],
     ...machine.parts.map(({ name, upper }): PlanRecord => {
       const indexes = [join(before, name), join(machine.dir, index, `${name}`)] as const;
@@ -249,18 +252,19 @@ export async function keptPoints(dir: string): Promise<string[]> {
  */
 export async function restorePoint(oci: OciContext, dir: string, id: string | null, upper: string | null = null): Promise<void> {
   await finishRestore(oci, dir);
-  const { base, tree } = await placeFiles(oci, dir, { id, name: `${NEXT_PREFIX}${randomLetters(8)}` });
-  await writeMachine(oci, dir, { ...(await readMachine(dir)), restoring: { base, upper, tree } });
+  const disk = await makeNextDisk(oci, dir);
+  const { base, tree } = await placeFiles(oci, dir, { id, name: disk === null ? `${NEXT_PREFIX}${randomLetters(8)}` : null });
+  await writeMachine(oci, dir, { ...(await readMachine(dir)), restoring: { base, upper, tree, disk } });
   await finishRestore(oci, dir);
 }
 
 /**
  * Holds the layers below the writable ones of a machine with the files of a point. Those of a point that is a subvolume
- * are copied to a subvolume `name`, and only what is below them is the machine's base.
+ * are copied to a subvolume `name`, unless that is null, and only what is below them is the machine's base.
  */
-async function placeFiles(oci: OciContext, dir: string, { id, name }: { id: string | null; name: string }) {
-  const frozen = id !== null && (await hasLiveTrees(oci)) ? frozenTree(oci, id) : null;
-  if (id === null || frozen === null) {
+async function placeFiles(oci: OciContext, dir: string, { id, name }: { id: string | null; name: string | null }) {
+  const frozen = id !== null && name !== null && (await hasLiveTrees(oci)) ? frozenTree(oci, id) : null;
+  if (id === null || name === null || frozen === null) {
     const base = await chainOf(oci, id);
     for (const layer of base) await holdLayer(oci, layer.id, { kind: "base", holder: dir });
     return { base, tree: null };
@@ -287,6 +291,7 @@ export async function finishRestore(oci: OciContext, dir: string): Promise<void>
       if (!isWritable(name) || (isReplaced && name === replaced.to)) continue;
       await rename(join(dir, name), join(dir, `${OLD_PREFIX}${randomLetters(8)}`));
     }
+    await replaceDisk(dir, restoring.disk);
     if (replaced.from !== null && !isReplaced) await rename(join(dir, replaced.from), join(dir, replaced.to));
     const { tree } = restoring;
     const last = tree === null ? null : { id: tree.of, index: null, transaction: tree.transaction };
@@ -308,6 +313,12 @@ export async function finishRestore(oci: OciContext, dir: string): Promise<void>
   );
 }
 
+async function replaceDisk(dir: string, next: string | null): Promise<void> {
+  if (next === null || !existsSync(join(dir, next))) return;
+  if (existsSync(join(dir, DISK_NAME))) await rename(join(dir, DISK_NAME), join(dir, `${OLD_PREFIX}${randomLetters(8)}`));
+  await rename(join(dir, next), join(dir, DISK_NAME));
+}
+
 async function release(oci: OciContext, dir: string, { base, last }: Pick<MachineRecord, "base" | "last">): Promise<void> {
   for (const { id } of base) await dropLayer(oci, id, { kind: "base", holder: dir });
   if (last !== null) await dropLayer(oci, last.id, { kind: "last", holder: dir });
@@ -315,7 +326,7 @@ async function release(oci: OciContext, dir: string, { base, last }: Pick<Machin
 
 /** Fills a new machine with the files of a point. */
 export async function startFrom(oci: OciContext, dir: string, id: string | null): Promise<void> {
-  const { base, tree } = await placeFiles(oci, dir, { id, name: LIVE_NAME });
+  const { base, tree } = await placeFiles(oci, dir, { id, name: hasLayerDisk(dir) ? null : LIVE_NAME });
   const last = tree === null ? null : { id: tree.of, index: null, transaction: tree.transaction };
   await writeMachine(oci, dir, { base, last, restoring: null });
 }

@@ -1,11 +1,15 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
+import { CaissonError } from "../../../contract/error/error.ts";
 import type { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
 import { ifErrnoSync, UNREACHABLE } from "../../../lib/failures.ts";
 import type { Basis, OciDetails } from "../details.ts";
+import type { PlanRecord } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
+import { diskParts, hasLayerDisk, liveDisk } from "./disk.ts";
 import { frozenPart } from "./frozen-layers.ts";
+import { LASTING_PREFIX, layerOf } from "./layer-of.ts";
 import type { RootBind } from "./layers.ts";
 import { isLiveName, liveDir } from "./live-tree.ts";
 import type { MountedLayer } from "./mounted-layer.ts";
@@ -31,34 +35,31 @@ export interface Parts {
   binds: Part[];
 }
 
-/** Returns the layer folder in which a sandbox's changes outlive it. A view of a session writes nothing to it. */
-export function layerOf({ workspace }: Pick<SandboxConfig, "workspace">): string | undefined {
-  return workspace.kind === "folder" && workspace.view === undefined ? workspace.layer : undefined;
-}
-
 /** Returns where the writable layers of a sandbox are. Relative paths are in its folder. */
 export function partsOf(
   config: SandboxConfig,
   { basis, base, disk, rootKey }: Pick<OciDetails, "basis" | "base" | "disk" | "rootKey">,
 ): Parts {
   const layer = layerOf(config);
-  const isOnDisk = disk !== "none";
+  const hasDisk = disk !== "none";
   const { workspace } = config;
   const writable = basis.root.binds.filter((bind) => bind.writable);
-  const place = isOnDisk ? (layer === undefined ? onDisk : onLayerDisk) : layer === undefined ? inSandbox : inLayer(layer);
+  const place = hasDisk ? (layer === undefined ? onDisk : onLayerDisk) : layer === undefined ? inSandbox : inLayer(layer);
   // Sandboxes of earlier versions have all but the workspace and the home folder to themselves.
-  const placeOwn = rootKey !== null ? place : isOnDisk ? onDisk : inSandbox;
+  const placeOwn = rootKey !== null ? place : hasDisk ? onDisk : inSandbox;
   const hasHome = layer !== undefined || basis.homeLayers.length > 0 || base.length > 0;
   return {
     root: placeOwn(rootKey === null ? "root" : `root-${rootKey}`),
     home: hasHome ? place("home") : null,
     workspace: workspace.kind === "folder" && workspace.access === "overlay" ? place("workspace") : null,
-    binds: writable.map((bind, index) => (rootKey === null ? oldBind(index, isOnDisk) : place(bindName(bind)))),
+    binds: writable.map((bind, index) => (rootKey === null ? oldBind(index, hasDisk) : place(bindName(bind)))),
   };
 }
 
-/** Files on a session's disk that begin with this prefix outlive the sandbox. */
-export const LASTING_PREFIX = "workspace-";
+/** Whether a writable layer is on a disk of limited size. */
+export const isOnDisk = (upper: string) => upper.startsWith("disk/");
+/** Where the launcher sees a writable layer on a disk that it only reads. */
+export const liveUpper = (upper: string) => upper.replace(/^disk\//, "live/");
 
 type Place = (name: string) => Part;
 
@@ -77,13 +78,13 @@ const inLayer =
     const dir = liveDir(layer);
     return { name, upper: join(dir, `${prefix}upper`), work: join(dir, `${prefix}work`) };
   };
-const onLayerDisk: Place = (name) => {
+export const onLayerDisk: Place = (name) => {
   const prefix = name === "workspace" ? LASTING_PREFIX : `${LASTING_PREFIX}${name}-`;
   return { name, upper: `disk/${prefix}upper`, work: `disk/${prefix}work` };
 };
 
-function oldBind(index: number, isOnDisk: boolean): Part {
-  const prefix = isOnDisk ? "disk/" : "";
+function oldBind(index: number, hasDisk: boolean): Part {
+  const prefix = hasDisk ? "disk/" : "";
   return { name: `bind-${index}`, upper: `${prefix}bind-upper-${index}`, work: `${prefix}bind-work-${index}` };
 }
 
@@ -129,21 +130,36 @@ export const isOldCopy = (point: string) => /^copy-[a-z0-9_-]+$/.test(point);
 export interface Machine {
   dir: string;
   parts: { name: string; upper: string }[];
+  /** The record that makes a disk readable, if the parts are on one. */
+  disk?: PlanRecord;
 }
 
 export function machineOfSandbox(dir: string, config: SandboxConfig, details: OciDetails): Machine {
   const layer = layerOf(config);
   if (layer !== undefined) return machineOfLayer(layer);
+  const disk = sandboxDisk(dir, details);
   const { root, home, workspace, binds } = partsOf(config, details);
   const parts = [root, home, workspace, ...binds].flatMap((part) =>
-    part === null ? [] : [{ name: part.name, upper: resolve(dir, part.upper) }],
+    part === null ? [] : [{ name: part.name, upper: disk === null ? resolve(dir, part.upper) : liveUpper(part.upper) }],
   );
+  if (disk !== null) return { dir, parts, disk };
   return { dir, parts: parts.filter(({ upper }) => existsSync(upper)) };
+}
+
+function sandboxDisk(dir: string, { disk, guest }: OciDetails): PlanRecord | null {
+  if (disk === "none") return null;
+  if (disk === "image") return liveDisk(dir);
+  if (guest !== null) return ["disk-inside", guest.pid];
+  throw new CaissonError("lost", "the sandbox's files were in memory, and are lost with its guest");
 }
 
 const lastingUpper = /^((?:root|bind)-[a-z0-9]+|home)-upper$/;
 
 export function machineOfLayer(layer: string): Machine {
+  if (hasLayerDisk(layer)) {
+    const parts = diskParts(layer).map((name) => ({ name, upper: liveUpper(onLayerDisk(name).upper) }));
+    return { dir: layer, parts, disk: liveDisk(layer) };
+  }
   const dir = liveDir(layer);
   const names = ifErrnoSync(() => readdirSync(dir), UNREACHABLE, []);
   const parts = names.flatMap((name) => {

@@ -11,7 +11,7 @@ import { releaseLayer, shareLayerRange } from "../identity/id-ranges.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 import { copyTree, measure } from "./copy-tree.ts";
-import { hasLayerDisk, removeLayerDisk } from "./disk.ts";
+import { hasLayerDisk, makeDiskLike, removeLayerDisk } from "./disk.ts";
 import { chainOf, type ReferenceKind } from "./frozen-layers.ts";
 import { liveDir } from "./live-tree.ts";
 import {
@@ -33,7 +33,6 @@ const DRAFT_NAME = "upper-draft";
 export function ociPoints(oci: OciContext): MachinePoints {
   return {
     async take(layer, { sandbox, bytesMax }) {
-      refuseDisk(layer);
       await finishRestore(oci, layer);
       const take = () => takePoint(oci, machineOfLayer(layer), { bytesMax });
       const point = sandbox === undefined ? await take() : await whileFrozen(oci, sandbox, take);
@@ -41,15 +40,14 @@ export function ociPoints(oci: OciContext): MachinePoints {
       return point;
     },
     async restore(layer, point) {
-      refuseDisk(layer);
       if (point === null || !isOldCopy(point)) return await restorePoint(oci, layer, point);
       await copyOld(oci, join(layer, point), join(layer, DRAFT_NAME));
       await restorePoint(oci, layer, null, DRAFT_NAME);
     },
     async fork(from, to, { point, bytesMax }) {
-      refuseDisk(from);
       shareLayerRange(oci, from, to);
       if (point !== undefined && isOldCopy(point)) return await forkOld(oci, join(from, point), to, bytesMax);
+      await makeDiskLike(oci, from, to);
       if (point !== undefined) return await startFrom(oci, to, point);
       await finishRestore(oci, from);
       const { id } = await takePoint(oci, machineOfLayer(from), { bytesMax });
@@ -71,7 +69,8 @@ export async function takeSandboxPoint(oci: OciContext, record: SandboxRecord, o
 }
 
 /** See `Runtime.layerFolders`. */
-export async function workspaceFolders(oci: OciContext, layer: string, { point }: { point?: string } = {}): Promise<string[]> {
+export async function workspaceFolders(oci: OciContext, layer: string, { point }: { point?: string } = {}): Promise<string[] | null> {
+  if (point === undefined && hasLayerDisk(layer)) return null;
   if (point === undefined) return [join(liveDir(layer), "upper"), ...frozenParts(oci, (await readMachine(layer)).base, "workspace")];
   if (isOldCopy(point)) return [join(layer, point)];
   return frozenParts(oci, await chainOf(oci, point), "workspace");
@@ -89,13 +88,6 @@ export async function removeLayer(oci: OciContext, layer: string): Promise<void>
 export function isReferenced(kind: ReferenceKind, holder: string, id: string): Promise<boolean> {
   if (kind === "point" || kind === "last" || kind === "base") return isMachineUsing(holder, kind, id);
   return Promise.resolve(existsSync(holder));
-}
-
-function refuseDisk(layer: string): void {
-  if (hasLayerDisk(layer))
-    throw new CaissonError("unsupported", "the session is on a separate disk, which has no points", {
-      hint: "Use a session without a disk limit.",
-    });
 }
 
 function oldCopies(layer: string): string[] {

@@ -4,12 +4,17 @@ import { CaissonError } from "../../../contract/error/error.ts";
 import type { SandboxConfig } from "../../../contract/sandbox/sandbox.ts";
 import type { SandboxRecord } from "../../../sandbox/store.ts";
 import type { Basis, OciDetails } from "../details.ts";
+import { layerRange } from "../identity/id-ranges.ts";
+import type { PlanRecord } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
+import { hasLayerDisk, liveDisk } from "./disk.ts";
 import { chainOf, dropLayer, frozenDir, holdLayer } from "./frozen-layers.ts";
 import { liveDir } from "./live-tree.ts";
 import { readMachine } from "./machine.ts";
 import type { MountedLayer } from "./mounted-layer.ts";
-import { bindName, frozenParts, isOldCopy, layerOf, machineOfLayer } from "./parts.ts";
+import { layerOf } from "./layer-of.ts";
+import type { StoredLayer } from "./layers.ts";
+import { bindName, frozenParts, isOldCopy, liveUpper, machineOfLayer, onLayerDisk } from "./parts.ts";
 
 /** The view of a session's files as they are now. */
 export const NOW = "now";
@@ -58,11 +63,18 @@ function heldBy(config: SandboxConfig, { base, templateLayers }: Layers): Mounte
  * Returns the session's writable layer of the workspace if a sandbox shows the session's current files, or an earlier
  * version's copy of it.
  */
-export function viewedLayers(config: SandboxConfig): string[] {
+export function viewedLayers(oci: OciContext, config: SandboxConfig): StoredLayer[] {
   const view = viewOf(config);
   if (view === null || (view.at !== NOW && !isOldCopy(view.at))) return [];
+  if (viewedDisk(config).length > 0) return [{ dir: liveUpper(onLayerDisk("workspace").upper), firstId: layerRange(oci, view.layer) }];
   const upper = view.at === NOW ? join(liveDir(view.layer), "upper") : join(view.layer, view.at);
   return existsSync(upper) ? [upper] : [];
+}
+
+/** Returns the record that makes a session's disk readable, if the sandbox shows the current files on it. */
+export function viewedDisk(config: SandboxConfig): PlanRecord[] {
+  const view = viewOf(config);
+  return view?.at === NOW && hasLayerDisk(view.layer) ? [liveDisk(view.layer)] : [];
 }
 
 /**

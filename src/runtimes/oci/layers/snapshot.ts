@@ -24,7 +24,7 @@ export interface SnapshotRequest {
  */
 export async function takeSnapshot(oci: OciContext, request: SnapshotRequest): Promise<SnapshotId> {
   const { record, details } = request;
-  refuse(record, details);
+  refuse(record);
   const id = newSnapshotId();
   const draft = await makeSnapshotDraft(oci, id);
   const dir = snapshotDir(oci, id);
@@ -54,12 +54,7 @@ export async function takeSnapshot(oci: OciContext, request: SnapshotRequest): P
   }
 }
 
-function refuse(record: SandboxRecord, details: OciDetails): void {
-  if (details.disk !== "none") {
-    throw new CaissonError("unsupported", `sandbox ${record.id} has a separate disk, whose files a snapshot cannot store`, {
-      hint: "Create the sandbox without a disk limit.",
-    });
-  }
+function refuse(record: SandboxRecord): void {
   const { workspace } = record.spec;
   if (workspace.kind === "folder" && workspace.access === "rw") {
     throw new CaissonError("unsupported", `the workspace of sandbox ${record.id} is a host folder, which a snapshot cannot freeze`, {
