@@ -73,6 +73,37 @@ describe("an ordinary user", () => {
     expect(left()).toEqual([]);
   });
 
+  test("snapshots and forks a sandbox whose files are in memory, and the fork keeps its limit", () => {
+    const ok = (...argv: string[]) => {
+      const { code, stdout, stderr } = run(...argv);
+      expect([code, code === 0 ? "" : stderr], argv.join(" ")).toEqual([0, ""]);
+      return stdout.trim();
+    };
+    const sandbox = ok("sandbox", "create", "--disk", "32M");
+    ok("exec", "--sandbox", sandbox, "--", "sh", "-c", "echo own > new; rm mine.txt; echo home > ~/known; mkdir -p a/b; echo x > a/b/c");
+    // Nothing inside sees the disk itself.
+    expect(ok("exec", "--sandbox", sandbox, "--", "sh", "-c", "mv a z; ls -A /.caisson/disk; ! touch /.caisson/disk/x 2>&1")).toContain(
+      "Read-only",
+    );
+    const snapshot = ok("sandbox", "snapshot", sandbox);
+    const fork = ok("sandbox", "fork", sandbox);
+    ok("exec", "--sandbox", sandbox, "--", "sh", "-c", "echo later > new");
+    ok("sandbox", "rm", sandbox, "--yes");
+    const look = ["--", "sh", "-c", "cat new ~/known z/b/c; ls; head -c 99999999 /dev/zero > big; stat -c %s big"];
+    const seen = /^own\nhome\nx\nnew\nprivate.txt\nz\n(\d+)$/;
+    for (const from of [
+      ["--sandbox", fork],
+      ["--snapshot", snapshot, "--disk", "32M"],
+    ]) {
+      const text = run("exec", ...from, ...look).stdout.trim();
+      expect(text).toMatch(seen);
+      expect(Number(seen.exec(text)?.[1])).toBeLessThan(33 * 1024 * 1024);
+    }
+    ok("sandbox", "rm", fork, "--yes");
+    ok("snapshot", "rm", snapshot);
+    expect(left()).toEqual([]);
+  });
+
   test.skipIf(!existsSync("/var/lib/dpkg/status"))("cannot install packages as root inside, and learns what to do instead", () => {
     const asRoot = ["exec", "--allow-root", "--user", "root", "--"];
     const refused = run(...asRoot, "apt-get", "-y", "install", "hello");

@@ -35,10 +35,13 @@ async function seen(run: string, place: Place): Promise<string> {
   return events.findLast(({ type, data }) => type === "tool.ended" && data.text?.includes("notes") === true)?.data.text ?? "";
 }
 
-test("takes the whole machine back after root broke it, and forks it at any step", { timeout: 240_000 }, async () => {
+test.each([
+  { where: "on the machine's disk", limit: [] },
+  { where: "on a disk of its own", limit: ["--disk", "256m"] },
+])("takes the whole machine back after root broke it, and forks it at any step ($where)", { timeout: 240_000 }, async ({ limit }) => {
   const place = { cwd: await cli.folder({ "a.txt": "zero\n" }) };
   const model = await cli.script(script);
-  const { events } = await ok(["run", "break it", "--json", "--model", model, "--runtime", "oci", "--allow-root"], place);
+  const { events } = await ok(["run", "break it", "--json", "--model", model, "--runtime", "oci", "--allow-root", ...limit], place);
   const created = events[0];
   const run = created?.type === "run.created" ? created.data.run : "";
   const before = await seen(run, place);
@@ -46,9 +49,10 @@ test("takes the whole machine back after root broke it, and forks it at any step
   const ended = events.flatMap((event) => (event.type === "step.ended" ? [event.data] : []));
   expect(ended.map(({ hasChanged }) => hasChanged)).toEqual([true, false, true, false]);
   expect(ended.map(({ problem }) => problem)).toEqual([undefined, undefined, undefined, undefined]);
-  await ok(["session", "fork", `${run}@2`, "--name", "copy"], place);
+  const copy = limit.length === 0 ? "copy" : "copy-on-disk";
+  await ok(["session", "fork", `${run}@2`, "--name", copy], place);
   await ok(["rewind", run, "--to", "2"], place);
-  for (const session of ["copy", run]) {
+  for (const session of [copy, run]) {
     const again = ["run", "look again", "--json", "--session", session, "--model", model, "--runtime", "oci", "--allow-root"];
     const { events } = await ok(
       session === run ? ["run", "look again", "--from", `${run}@2`, ...again.slice(2, 3), ...again.slice(5)] : again,
