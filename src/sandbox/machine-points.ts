@@ -1,4 +1,4 @@
-import type { SandboxId } from "../contract/ids.ts";
+import type { SandboxId, SnapshotId } from "../contract/ids.ts";
 
 /** A point of a machine: its files at some moment, in root, home and workspace. */
 export interface TakenPoint {
@@ -35,4 +35,23 @@ export interface MachinePoints {
   remove(layer: string, point: string): Promise<void>;
   /** Returns the points that a layer keeps. */
   list(layer: string): Promise<string[]>;
+}
+
+/**
+ * Points of a runtime that stores no layers: each is a snapshot of the sandbox that is not listed. A session's layer
+ * folder identifies who keeps it; the folder itself stays empty.
+ */
+export interface SnapshotPoints {
+  /**
+   * Stores the files of a sandbox, alive or dead, and keeps them until `remove`. `since` is the last point: the
+   * snapshot that the sandbox started from, or null if it started without one, or a later point of the same sandbox. It
+   * is returned if nothing changed. Throws `too_large` if storing takes more than this many bytes, `no_space`, `lost`.
+   */
+  take(layer: string, options: { sandbox: SandboxId; since: SnapshotId | null; bytesMax: number }): Promise<TakenPoint>;
+  /** Keeps a snapshot or a point for another session. Costs no space. Throws `not_found`. */
+  keep(layer: string, id: SnapshotId): Promise<void>;
+  /** Removes a point for a session. Its files go with the last session that keeps it. Idempotent. */
+  remove(layer: string, id: SnapshotId): Promise<void>;
+  /** Returns what a session keeps. */
+  list(layer: string): Promise<SnapshotId[]>;
 }

@@ -8,7 +8,7 @@ import type { Crashpoint } from "../lib/crashpoint.ts";
 import type { DiskShares } from "./disk-shares.ts";
 import type { GitIdentity } from "./git-settings.ts";
 import type { GuestCondition } from "./guest/waits.ts";
-import type { MachinePoints } from "./machine-points.ts";
+import type { MachinePoints, SnapshotPoints } from "./machine-points.ts";
 import type { OwnedSandbox } from "./sandbox.ts";
 
 /** What the composition root passes to every runtime. Runtimes read nothing of this from the environment. */
@@ -179,6 +179,8 @@ export interface Runtime extends AsyncDisposable {
   readonly images?: RuntimeImages;
   /** Absent: a session's files are in its snapshot. */
   readonly points?: MachinePoints;
+  /** Absent, without `points`: a session's files are stored at the end of each turn only. */
+  readonly snapshotPoints?: SnapshotPoints;
   /**
    * Packs files below a folder into an archive under their names there, including files that sandboxes own. The
    * sandboxes in `still` are frozen while it runs. Changes by others are not a failure: the archive is valid, and the

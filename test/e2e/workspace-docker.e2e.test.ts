@@ -51,6 +51,66 @@ describe("a session in the docker runtime", () => {
     expect((await ok("snapshot", "ls", "--json")).text).not.toContain("boxed");
   });
 
+  test("takes the whole machine back to a step, and forks it there", { timeout: 240_000 }, async () => {
+    const folder = await cli.folder({ "a.txt": "zero\n" });
+    const ok = async (...argv: string[]) => {
+      const result = await cli.run(argv, { cwd: folder, env });
+      expect(result.code, `${argv.join(" ")}: ${result.stderr}${result.text}`).toBe(0);
+      return result;
+    };
+    const bash = (command: string) => ({ calls: [{ tool: "bash", arguments: { command } }] });
+    const look = "cat notes ~/.config /etc/caisson-test; ls /usr/local/tool; ls -d /bin/vi /var/spool; ls";
+    const model = await cli.script({
+      turns: [
+        bash("echo notes > notes; echo mine > ~/.config; echo set | sudo tee /etc/caisson-test; sudo mkdir -p /usr/local; sudo touch /usr/local/tool"),
+        bash(look),
+        bash("rm notes a.txt ~/.config; sudo rm -rf /var/spool /usr/local /etc/caisson-test; sudo rm /bin/vi; mkdir x; touch x/y"),
+        { say: "Broken." },
+      ],
+      tasks: [{ contains: ["look again"], turns: [bash(look), { say: "Seen." }] }],
+    });
+    const how = ["--json", "--model", model, "--runtime", "docker", "--allow-root"];
+    const { events } = await ok("run", "break it", ...how);
+    const created = events[0];
+    const run = created?.type === "run.created" ? created.data.run : "";
+    const seenIn = async (id: string) => {
+      const rows = (await ok("logs", id, "--json")).text.trimEnd().split("\n");
+      const texts = rows.map((row) => JSON.parse(row) as { type: string; data: { text?: string } });
+      return texts.findLast(({ type, data }) => type === "tool.ended" && data.text?.includes("notes") === true)?.data.text ?? "";
+    };
+    const before = await seenIn(run);
+    expect(before).toContain("/usr/local/tool");
+    const ended = events.flatMap((event) => (event.type === "step.ended" ? [event.data] : []));
+    expect(ended.map(({ hasChanged, problem }) => [hasChanged, problem])).toEqual([
+      [true, undefined],
+      [false, undefined],
+      [true, undefined],
+      [false, undefined],
+    ]);
+    expect(ended[0]).toMatchObject({ files: expect.any(Number), bytes: expect.any(Number) });
+    expect((await ok("show", `${run}@1`, "notes")).text).toBe("notes\n");
+    const between = JSON.parse((await ok("diff", run, "--from", "2", "--to", "3", "--stat", "--json")).text);
+    expect(between.files.map(({ path, kind }: { path: string; kind: string }) => `${kind} ${path}`)).toEqual([
+      "removed a.txt",
+      "removed notes",
+      "added x/y",
+    ]);
+    const fork = JSON.parse((await ok("fork", `${run}@2`, "--json")).text);
+    await ok("session", "fork", `${run}@2`, "--name", "copy");
+    await ok("rewind", run, "--to", "2");
+    const timeline = JSON.parse((await ok("timeline", run, "--json")).text);
+    expect(timeline).toMatchObject({ steps: [{ step: 1, isStored: true }, { step: 2, files: 0 }] });
+    const tail = timeline.forks.find(({ from }: { from: { step: number } }) => from.step === 4).run;
+    // The copy outlives the run that it came from.
+    expect((await ok("snapshot", "du", "--json")).text).toContain('"point"');
+    const again = await ok("run", "look again", "--session", "copy", ...how);
+    const first = again.events[0];
+    expect(await seenIn(first?.type === "run.created" ? first.data.run : "")).toBe(before);
+    expect(JSON.parse((await ok("diff", tail, "--stat", "--json")).text).files.length).toBe(2);
+    expect(JSON.stringify(fork)).toContain("run_");
+    for (const session of ["copy"]) await ok("session", "rm", session, "--yes");
+  });
+
   test("has sandboxes that can be removed with their container if the record is damaged", async () => {
     const result = await cli.run(["sandbox", "create", "--no-workspace", "--runtime", "docker"], { env });
     const id = result.text.trim();

@@ -34,6 +34,8 @@ export const labels = {
   workUid: "caisson.uid",
   /** Marks an image that exists only for the named sandbox. */
   onlyFor: "caisson.only-for",
+  /** Marks a snapshot that is a point of a session, and identifies what its sandbox's files were. */
+  point: "caisson.point",
 } as const;
 
 /** Extra processes for the guest and its file workers. A limit on their uid holds sandboxed programs to `pids`. */

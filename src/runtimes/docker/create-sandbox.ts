@@ -113,6 +113,7 @@ async function planSandbox(docker: DockerContext, request: CreateRequest): Promi
     workUid,
     env: image.env,
     workspace: workspaceKind(folders),
+    startedMs: null,
   };
   const record: SandboxRecord = {
     ...{ id, runtime: runtimeName, state: "creating", createdAt: new Date().toISOString() },
@@ -145,7 +146,7 @@ async function build(docker: DockerContext, request: CreateRequest, plan: Plan):
   await uploadFiles(docker, plan, signal);
   stopIfAborted(signal);
   await startContainer({ engine, id: record.id, sandboxFolder: folder, signal });
-  const running: SandboxRecord = { ...record, state: "running" };
+  const running: SandboxRecord = { ...record, state: "running", details: { ...plan.details, startedMs: Date.now() } };
   await docker.store.write(running);
   const sandbox = await attachSandbox(docker, { record: running, engine, fresh: true });
   try {

@@ -17,6 +17,8 @@ export const DockerDetails = z.object({
   /** The image's environment variables, passed to every command. */
   env: z.record(z.string(), z.string()),
   workspace: z.enum(["none", "staged", "ro", "rw"]),
+  /** When its container had started for the first time. Null until then, and in records of earlier versions. */
+  startedMs: z.int().nullable().default(null),
 });
 export type DockerDetails = z.infer<typeof DockerDetails>;
 

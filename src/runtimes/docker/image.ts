@@ -99,7 +99,7 @@ export async function inspectImage(engine: Engine, reference: string, { byNameAl
 }
 
 /** `debian` means `debian:latest`, which some engines call `docker.io/library/debian:latest`. */
-function isNamed(name: string, reference: string): boolean {
+export function isNamed(name: string, reference: string): boolean {
   const hasTag = /[:@][^/]*$/.test(reference);
   const whole = hasTag ? reference : `${reference}:latest`;
   return name === whole || name.endsWith(`/${whole}`);

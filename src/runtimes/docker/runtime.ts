@@ -15,6 +15,7 @@ import { createDockerWall } from "./docker-wall.ts";
 import { connectEngine, type Engine, type EngineLocation } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
 import { capabilitiesOf } from "./engine-facts.ts";
+import { dockerPoints } from "./points.ts";
 import { probeEngine } from "./probe.ts";
 import { killSandbox, restartSandbox } from "./restart-sandbox.ts";
 import { commitSnapshot, listSnapshots, removeSnapshot } from "./snapshots.ts";
@@ -63,6 +64,7 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     list: () => listSandboxes(docker),
     sweep: () => sweep(docker),
     discard: (id) => discard(docker, id),
+    snapshotPoints: dockerPoints(docker),
     async snapshots() {
       return listSnapshots({ engine: await docker.engine(), stateLabel: docker.stateLabel });
     },

@@ -6,13 +6,13 @@ import type { SnapshotInfo } from "../../sandbox/runtime.ts";
 import { containerName, labels } from "./container-config.ts";
 import type { Engine } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
-import { imagesOf, snapshotImage } from "./image.ts";
+import { imagesOf, isNamed, snapshotImage } from "./image.ts";
 
 const repository = "caisson-snapshot";
 const forkRepository = "caisson-fork";
 const NAME_MAX = 256;
 
-interface Commit {
+export interface Commit {
   engine: Engine;
   id: SandboxId;
   workUid: number;
@@ -46,10 +46,14 @@ export async function commitFork(options: Commit & { forkId: SandboxId }): Promi
   return `${forkRepository}:${forkId}`;
 }
 
-async function commit(options: Commit, image: { repository: string; tag: string; own: Record<string, string> }): Promise<void> {
+/** Freezes a sandbox and stores its files as an image. Throws `lost`, `no_space`. */
+export async function commit(
+  options: Commit,
+  image: { repository: string; tag: string; own: Readonly<Record<string, string>> },
+): Promise<void> {
   const { engine, id, workUid, stateLabel } = options;
   // We set every label: an image inherits those of its base, so a fork of a restored snapshot would get the snapshot's.
-  const none = { [labels.snapshot]: "", [labels.onlyFor]: "", [labels.name]: "", [labels.owner]: "", [labels.sandbox]: "" };
+  const none = { [labels.snapshot]: "", [labels.onlyFor]: "", [labels.name]: "", [labels.owner]: "", [labels.sandbox]: "", [labels.point]: "" };
   const Labels = { ...none, [labels.state]: stateLabel, [labels.workUid]: String(workUid), ...image.own };
   const changes = Object.entries(Labels).map(([key, value]) => `LABEL ${key}=${JSON.stringify(value)}`);
   try {
@@ -69,6 +73,8 @@ export async function listSnapshots(options: { engine: Engine; stateLabel: strin
     const id = SnapshotId.safeParse(image.Labels?.[labels.snapshot]);
     const sandbox = SandboxId.safeParse(image.Labels?.[labels.sandbox]);
     if (!id.success || !sandbox.success) continue;
+    // Others are points of sessions, or exist only for the sessions that keep them.
+    if (!(image.RepoTags ?? []).some((tag) => isNamed(tag, `${repository}:${id.data}`))) continue;
     const name = decodeName(image.Labels?.[labels.name] ?? "");
     const createdAt = new Date(image.Created * 1000).toISOString();
     const owner = image.Labels?.[labels.owner] || undefined;
@@ -79,7 +85,7 @@ export async function listSnapshots(options: { engine: Engine; stateLabel: strin
 }
 
 /** Returns the size of the top layer: what the snapshot adds to its sandbox's base. */
-async function ownBytes(engine: Engine, image: string): Promise<number> {
+export async function ownBytes(engine: Engine, image: string): Promise<number> {
   const history: unknown = await engine.call("reading a snapshot's size", (docker) => docker.getImage(image).history());
   const [top] = Array.isArray(history) ? history : [];
   return typeof top?.Size === "number" ? top.Size : 0;

@@ -7,6 +7,7 @@ import { runtimeName } from "./details.ts";
 import type { DockerContext } from "./docker-context.ts";
 import type { Engine } from "./engine.ts";
 import { imagesOf } from "./image.ts";
+import { sweepPoints } from "./points.ts";
 import { removeContainer, removeImage, removeSandbox } from "./remove-sandbox.ts";
 
 /** Removes what dead creators left. If the engine does not answer, the next sweep retries. */
@@ -61,6 +62,7 @@ async function removeUnrecorded(docker: DockerContext, engine: Engine, removed: 
     if (!id.success || fresh || (await isRecorded(docker, id.data))) continue;
     await removeImage(engine, RepoTags?.[0] ?? Id);
   }
+  await sweepPoints(docker, engine, images);
 }
 const FORK_SECONDS = 60;
 

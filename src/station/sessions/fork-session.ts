@@ -113,6 +113,11 @@ async function forkLayer(
 async function copySnapshot(id: string | null, to: Session, options: { sessions: SessionStore; runtime: Runtime }): Promise<void> {
   if (id === null) return;
   const { sessions, runtime } = options;
+  if (runtime.snapshotPoints !== undefined) {
+    await runtime.snapshotPoints.keep(sessions.paths(to).layer, id);
+    await sessions.update(to.id, { snapshot: { id, runtime: runtime.name } });
+    return;
+  }
   const seen = { ...to, snapshot: { id, runtime: runtime.name } };
   await using sandbox = await runtime.create(await configOfView(seen, options));
   const snapshot = await sandbox.snapshot({ name: snapshotName(to.id) });

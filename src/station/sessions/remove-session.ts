@@ -64,11 +64,16 @@ export async function removeKeptFiles(
       else await runtime.sweep();
     }
     for (const { id, name } of await runtime.snapshots().catch(ifNotHere))
-      if (name === snapshotName(session.id) || id === session.snapshot?.id) await runtime.removeSnapshot(id).catch(ifInUse);
+      if (name === snapshotName(session.id) || (id === session.snapshot?.id && runtime.snapshotPoints === undefined)) await runtime.removeSnapshot(id).catch(ifInUse);
     if (session.runtime !== runtime.name && session.runtime !== null) continue;
+    await removePoints(layer, runtime).catch(ifNotHere);
     await runtime.removeLayer?.(layer).catch(ifNotHere);
     await removeViews(dir, runtime).catch(ifNotHere);
   }
+}
+
+async function removePoints(layer: string, { snapshotPoints }: Runtime): Promise<void> {
+  for (const id of (await snapshotPoints?.list(layer)) ?? []) await snapshotPoints?.remove(layer, id);
 }
 
 /** A runtime that is not available on this machine has none of our sandboxes. */

@@ -6,6 +6,7 @@ import { defined } from "../../lib/defined.ts";
 import { ignore } from "../../lib/failures.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import type { SessionStore } from "../../workspace/sessions.ts";
+import { snapshotName } from "../vocabulary/station-names.ts";
 import { thinPoints } from "./thin-points.ts";
 
 /** A step that changed more than this gets no point, because the next one must not wait for it. */
@@ -46,6 +47,7 @@ export async function storeStep(
   options: RestoreOptions,
 ): Promise<StepFiles | null> {
   const { sessions, runtime } = options;
+  if (runtime.snapshotPoints !== undefined) return await storeSnapshot(session, { run, step, sandbox, unchanged }, options);
   if (runtime.points === undefined) return null;
   const take = { ...defined({ sandbox: sandbox ?? undefined }), bytesMax: POINT_BYTES_MAX };
   const found =
@@ -55,6 +57,26 @@ export async function storeStep(
   const { id, files, bytes, isNew } = found;
   const isSame = (point: StoredPoint) => point.run === run && point.step === step;
   await replacePoints(session, isSame, { run, step, at: new Date().toISOString(), bytes, files: { kind: "point", id } }, options);
+  return { point: id, hasChanged: isNew, files, bytes };
+}
+
+/** Like `storeStep`, for runtimes whose points are snapshots. */
+async function storeSnapshot(
+  session: Session,
+  { run, step, sandbox, unchanged }: { run: string; step: number; sandbox: SandboxId | null; unchanged: string | null },
+  options: RestoreOptions,
+): Promise<StepFiles | null> {
+  const { sessions, runtime } = options;
+  const known = await sessions.points(session.id);
+  const last = known.findLast((point) => point.step !== undefined && point.run === run)?.files;
+  const since = unchanged ?? (last?.kind === "snapshot" ? last.id : null) ?? session.snapshot?.id ?? null;
+  const isTaken = unchanged === null && sandbox !== null;
+  const taken = isTaken
+    ? await runtime.snapshotPoints?.take(sessions.paths(session).layer, { sandbox, since, bytesMax: POINT_BYTES_MAX })
+    : undefined;
+  const { id, files, bytes, isNew } = taken ?? { id: since, files: 0, bytes: 0, isNew: false };
+  const isSame = (point: StoredPoint) => point.run === run && point.step === step;
+  await replacePoints(session, isSame, { run, step, at: new Date().toISOString(), bytes, files: { kind: "snapshot", id } }, options);
   return { point: id, hasChanged: isNew, files, bytes };
 }
 
@@ -82,7 +104,10 @@ export async function movePoints(
   const moved = known.filter(isMoved);
   if (moved.length === 0) return;
   const { layer } = sessions.paths(to);
-  for (const { files } of moved) if (files.kind === "point" && files.id !== null) await runtime.points?.keep(layer, files.id);
+  for (const { files } of moved) {
+    if (files.kind === "point" && files.id !== null) await runtime.points?.keep(layer, files.id);
+    if (files.kind === "snapshot" && files.id !== null) await runtime.snapshotPoints?.keep(layer, files.id);
+  }
   await sessions.notePoints(to.id, [...moved.map((point) => ({ ...point, run })), ...(await sessions.points(to.id))]);
   const points = known.filter((point) => !isMoved(point));
   await sessions.notePoints(from.id, points);
@@ -117,6 +142,12 @@ export async function restoreFiles(session: Session, files: StoredPoint["files"]
 export async function dropSnapshot(id: SnapshotId, session: string, { sessions, runtime }: RestoreOptions): Promise<void> {
   const points = await sessions.points(session);
   if (points.some(({ files }) => files.kind === "snapshot" && files.id === id)) return;
+  const { snapshotPoints } = runtime;
+  if (snapshotPoints !== undefined) {
+    await snapshotPoints.remove(sessions.paths(await sessions.get(session)).layer, id);
+    const isOwn = (await runtime.snapshots()).some((each) => each.id === id && each.name === snapshotName(session));
+    if (!isOwn) return;
+  }
   await ignore(runtime.removeSnapshot(id), "another session may use it; removing that session tries again");
 }
 
@@ -139,8 +170,13 @@ async function removeUnlisted(
   for (const { files } of known.filter((point) => !points.includes(point)))
     if (files.kind === "snapshot" && files.id !== null && files.id !== session.snapshot?.id)
       await dropSnapshot(files.id, session.id, options);
-  if (runtime.points === undefined) return;
   const { layer } = sessions.paths(session);
+  if (runtime.snapshotPoints !== undefined) {
+    const { snapshot } = await sessions.get(session.id);
+    const isListed = (id: string) => id === snapshot?.id || points.some(({ files }) => files.kind === "snapshot" && files.id === id);
+    for (const id of await runtime.snapshotPoints.list(layer)) if (!isListed(id)) await runtime.snapshotPoints.remove(layer, id);
+  }
+  if (runtime.points === undefined) return;
   const listed = new Set(points.flatMap(({ files }) => (files.kind === "snapshot" ? [] : [pointName(files)])));
   for (const name of await runtime.points.list(layer)) if (!listed.has(name)) await runtime.points.remove(layer, name);
 }

@@ -12,7 +12,8 @@ const SESSION_BYTES_MAX = 4 * 1024 ** 3;
 export function thinPoints(points: readonly StoredPoint[]): StoredPoint[] {
   const steps = new Set(points.filter(({ step }) => step !== undefined).slice(-STEPS_MAX));
   const turns = new Set(points.filter(({ turnSeq, files }) => turnSeq !== undefined && files.kind !== "snapshot").slice(-TURNS_MAX));
-  for (const point of points.filter(({ files }) => files.kind === "snapshot").slice(-SNAPSHOTS_MAX)) turns.add(point);
+  const isWhole = ({ turnSeq, files }: StoredPoint) => turnSeq !== undefined && files.kind === "snapshot";
+  for (const point of points.filter(isWhole).slice(-SNAPSHOTS_MAX)) turns.add(point);
   const listed = points.filter((point) => steps.has(point) || turns.has(point));
   let left = SESSION_BYTES_MAX;
   const fits = listed.toReversed().map((point) => {
