@@ -43,11 +43,14 @@ export interface MachinePoints {
  */
 export interface SnapshotPoints {
   /**
-   * Stores the files of a sandbox, alive or dead, and keeps them until `remove`. `since` is the last point: the
-   * snapshot that the sandbox started from, or null if it started without one, or a later point of the same sandbox. It
-   * is returned if nothing changed. Throws `too_large` if storing takes more than this many bytes, `no_space`, `lost`.
+   * Stores the files of a sandbox, alive or dead, and keeps them until `remove`. `last` is the last point, of this or
+   * another sandbox; `base` is the snapshot or point that the sandbox started from. If nothing changed since, the
+   * result is that one. Throws `too_large` if storing takes more than this many bytes, `no_space`, `not_found`.
    */
-  take(layer: string, options: { sandbox: SandboxId; since: SnapshotId | null; bytesMax: number }): Promise<TakenPoint>;
+  take(
+    layer: string,
+    options: { sandbox: SandboxId; last: SnapshotId | null; base: SnapshotId | null; bytesMax: number },
+  ): Promise<TakenPoint>;
   /** Keeps a snapshot or a point for another session. Costs no space. Throws `not_found`. */
   keep(layer: string, id: SnapshotId): Promise<void>;
   /** Removes a point for a session. Its files go with the last session that keeps it. Idempotent. */

@@ -10,6 +10,7 @@ const cli = useRunsCli();
 /** The engine stores no layer for us: a session's files are a snapshot, and a diff compares all of them. */
 describe("a session in the docker runtime", () => {
   let env: Record<string, string> = {};
+  const docker = () => new Docker({ socketPath: env.DOCKER_HOST?.replace("unix://", "") ?? "" });
   beforeAll(async () => {
     const engine = await useDockerEngine();
     env = { DOCKER_HOST: `unix://${engine.socketPath}`, CAISSON_DOCKER_IMAGE: await engine.image("busybox") };
@@ -95,7 +96,7 @@ describe("a session in the docker runtime", () => {
       "removed notes",
       "added x/y",
     ]);
-    const fork = JSON.parse((await ok("fork", `${run}@2`, "--json")).text);
+    const [fork] = /run_[a-z0-9]+(?=[^]*$)/.exec((await ok("fork", `${run}@2`)).text.replaceAll(run, "")) ?? [];
     await ok("session", "fork", `${run}@2`, "--name", "copy");
     await ok("rewind", run, "--to", "2");
     const timeline = JSON.parse((await ok("timeline", run, "--json")).text);
@@ -107,8 +108,19 @@ describe("a session in the docker runtime", () => {
     const first = again.events[0];
     expect(await seenIn(first?.type === "run.created" ? first.data.run : "")).toBe(before);
     expect(JSON.parse((await ok("diff", tail, "--stat", "--json")).text).files.length).toBe(2);
-    expect(JSON.stringify(fork)).toContain("run_");
-    for (const session of ["copy"]) await ok("session", "rm", session, "--yes");
+    // The copies outlive what they came from, and the files go with the last of them.
+    const sessionOf = async (id: string) => {
+      const rows = (await ok("logs", id, "--json")).text.trimEnd().split("\n");
+      const events = rows.map((row) => JSON.parse(row) as { type: string; data: { session?: string } });
+      return events.findLast(({ type }) => type === "run.forked" || type === "run.created")?.data.session ?? "";
+    };
+    for (const session of [await sessionOf(run), await sessionOf(tail), "copy"]) await ok("session", "rm", session, "--yes", "--force");
+    expect((await ok("show", `${fork}@2`, "notes")).text).toBe("notes\n");
+    const points = async () =>
+      (await docker().listImages()).flatMap(({ RepoTags }) => (RepoTags ?? []).filter((tag) => tag.startsWith("caisson-point:")));
+    expect((await points()).length).toBeGreaterThan(0);
+    await ok("session", "rm", await sessionOf(fork ?? ""), "--yes", "--force");
+    expect(await points()).toEqual([]);
   });
 
   test("has sandboxes that can be removed with their container if the record is damaged", async () => {

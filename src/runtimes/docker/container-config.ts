@@ -34,7 +34,7 @@ export const labels = {
   workUid: "caisson.uid",
   /** Marks an image that exists only for the named sandbox. */
   onlyFor: "caisson.only-for",
-  /** Marks a snapshot that is a point of a session, and identifies what its sandbox's files were. */
+  /** Marks a snapshot that is a point of a session: when it was taken, and a digest of what its sandbox contained. */
   point: "caisson.point",
 } as const;
 

@@ -23,6 +23,8 @@ export interface DockerContext {
   stateLabel: string;
   defaultImage: string | null;
   cgroupParent: string | null;
+  /** How long an image may exist before the record that explains it. */
+  freshImageSeconds: number;
   /**
    * Account files by image id. The content of an id never changes, and reading the files from the engine takes longer
    * than starting a sandbox.

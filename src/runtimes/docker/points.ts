@@ -17,14 +17,10 @@ import type { Engine } from "./engine.ts";
 import { engineError, statusOf } from "./engine-error.ts";
 import { imagesOf } from "./image.ts";
 import { commit, ownBytes } from "./snapshots.ts";
-import { type UpperState, upperState } from "./upper-state.ts";
+import { countChanged, upperState } from "./upper-state.ts";
 
 /** Names of images in this repository are references: the engine removes an image with its last name. */
 const repository = "caisson-point";
-/** A point has no holder yet while it is taken; a holder is noted before its first point. */
-const FRESH_SECONDS = 60;
-/** The mark of a point whose layer we could not read. */
-const UNKNOWN = "unknown";
 
 /** Creates the points of sessions in an engine: images, whose names count who keeps them. */
 export function dockerPoints(docker: DockerContext): SnapshotPoints {
@@ -64,40 +60,68 @@ interface Taking {
   sandbox: SandboxId;
   workUid: number;
   startedMs: number | null;
-  since: SnapshotId | null;
+  last: SnapshotId | null;
+  base: SnapshotId | null;
   bytesMax: number;
 }
 
 async function takePoint(docker: DockerContext, taking: Taking): Promise<TakenPoint> {
-  const { engine, layer, sandbox, since, startedMs, bytesMax } = taking;
-  const container = await inspectChanges(engine, sandbox);
-  const last = since === null ? null : await imageOf(docker, engine, since);
+  const { engine, layer, sandbox } = taking;
+  const container = await inspectContainer(engine, sandbox);
   const upper = await upperState(container.GraphDriver?.Data?.UpperDir ?? null);
-  const mark = upper === null ? UNKNOWN : createHash("sha256").update(`${container.Id}\0${upper.digest}`).digest("hex");
-  const isBase = since === null || last?.Id === container.Image;
-  const sinceMs = isBase || last === null ? startedMs : last.Created * 1000;
-  const files = upper === null ? await countListed(engine, sandbox) : countChanged(upper, sinceMs);
-  const unchanged: TakenPoint = { id: since, files: 0, bytes: 0, isNew: false };
-  if ((isBase && files === 0) || (mark !== UNKNOWN && last?.Labels?.[labels.point] === mark)) return unchanged;
-  if ((container.SizeRw ?? 0) > bytesMax)
-    throw new CaissonError("too_large", `the sandbox's changes cannot be stored: they take more than ${showBytes(bytesMax)}`);
+  const before = await stateBefore(docker, container, taking);
+  const files = upper === null ? await countListed(engine, sandbox) : countChanged(upper, before.atMs);
+  const isSame = before.digest === null ? before.isKnown && files === 0 : before.digest === upper?.digest;
+  const unchanged: TakenPoint = { id: before.id, files: 0, bytes: 0, isNew: false };
+  if (isSame) return unchanged;
+  await refuseLarge(engine, taking);
   const id = newId("sn");
   const tag = tagOf(layer, id);
-  const own = { [labels.snapshot]: id, [labels.sandbox]: sandbox, [labels.point]: mark };
+  const point = `${Date.now()}-${upper?.digest ?? ""}`;
+  const own = { [labels.snapshot]: id, [labels.sandbox]: sandbox, [labels.point]: point };
   docker.context.crashpoint?.("point.committed:before");
   await commit({ engine, id: sandbox, workUid: taking.workUid, stateLabel: docker.stateLabel }, { repository, tag, own });
   docker.context.crashpoint?.("point.committed:after");
   const name = `${repository}:${tag}`;
-  if (last !== null && (await haveSameFiles(engine, [last.Id, name]))) {
+  if (before.image !== null && (await haveSameFiles(engine, [before.image, name]))) {
     await removeName(engine, name);
     return unchanged;
   }
   return { id, files: Math.max(1, files), bytes: await ownBytes(engine, name), isNew: true };
 }
 
-async function inspectChanges(engine: Engine, sandbox: SandboxId): Promise<InspectedContainer> {
+/** The files to compare with: the last point of this sandbox, or what the sandbox started from. */
+interface StateBefore {
+  id: SnapshotId | null;
+  image: string | null;
+  /** Whether it is known that the sandbox had these files at this time. */
+  isKnown: boolean;
+  atMs: number | null;
+  /** Of the writable layer at that time; null for an untouched one. */
+  digest: string | null;
+}
+
+async function stateBefore(docker: DockerContext, container: InspectedContainer, taking: Taking): Promise<StateBefore> {
+  const { engine, sandbox, last, base, startedMs } = taking;
+  const lastImage = last === null ? null : await imageOf(docker, engine, last);
+  if (last !== null && lastImage?.Labels?.[labels.sandbox] === sandbox) {
+    const [, ms = "", digest = ""] = /^(\d+)-([0-9a-f]*)$/.exec(lastImage.Labels[labels.point] ?? "") ?? [];
+    return { id: last, image: lastImage.Id, isKnown: true, atMs: Number(ms), digest };
+  }
+  const baseImage = base === null ? null : await imageOf(docker, engine, base);
+  const isKnown = base === null || baseImage?.Id === container.Image;
+  return { id: base, image: baseImage?.Id ?? null, isKnown: isKnown && startedMs !== null, atMs: startedMs, digest: null };
+}
+
+async function refuseLarge(engine: Engine, { sandbox, bytesMax }: Taking): Promise<void> {
+  const { SizeRw = 0 } = await inspectContainer(engine, sandbox, { size: true });
+  if (SizeRw > bytesMax)
+    throw new CaissonError("too_large", `the sandbox's changes cannot be stored: they take more than ${showBytes(bytesMax)}`);
+}
+
+async function inspectContainer(engine: Engine, sandbox: SandboxId, how: { size?: true } = {}): Promise<InspectedContainer> {
   try {
-    const options = { size: true } as Docker.ContainerInspectOptions;
+    const options = how as Docker.ContainerInspectOptions;
     return (await engine.docker.getContainer(containerName(sandbox)).inspect(options)) as InspectedContainer;
   } catch (error) {
     if (statusOf(error) === 404) throw new CaissonError("not_found", `sandbox ${sandbox} no longer exists`, { cause: error });
@@ -114,14 +138,10 @@ async function countListed(engine: Engine, sandbox: SandboxId): Promise<number> 
 
 /** The fields of a container's description that we use. */
 interface InspectedContainer {
-  Id: string;
   Image: string;
   SizeRw?: number;
   GraphDriver?: { Data?: { UpperDir?: string } | null } | null;
 }
-
-/** How many entries changed since a time. A removal may show only in the folder around it. */
-const countChanged = ({ changedMs }: UpperState, sinceMs: number | null) => changedMs.filter((ms) => sinceMs === null || ms >= sinceMs).length;
 
 /** Layers are named by their content, so equal lists of layers are equal files. */
 async function haveSameFiles(engine: Engine, images: readonly string[]): Promise<boolean> {
@@ -194,7 +214,7 @@ export async function sweepPoints(docker: DockerContext, engine: Engine, images:
     holders.set(key, layer !== "" && existsSync(layer));
   }
   for (const image of images) {
-    if (!image.Labels?.[labels.snapshot] || Date.now() / 1000 - image.Created < FRESH_SECONDS) continue;
+    if (!image.Labels?.[labels.snapshot] || Date.now() / 1000 - image.Created < docker.freshImageSeconds) continue;
     const names = (image.RepoTags ?? []).filter((name) => name !== "<none>:<none>");
     for (const { name, key } of referencesOf(image)) if (holders.get(key) !== true) await removeName(engine, name);
     if (names.length === 0) await removeName(engine, image.Id);

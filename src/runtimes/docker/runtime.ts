@@ -21,11 +21,15 @@ import { killSandbox, restartSandbox } from "./restart-sandbox.ts";
 import { commitSnapshot, listSnapshots, removeSnapshot } from "./snapshots.ts";
 import { discard, sweep } from "./sweep.ts";
 
+const FRESH_IMAGE_SECONDS = 60;
+
 export interface DockerRuntimeOptions extends EngineLocation {
   /** The engine image that replaces the template `host`. */
   defaultImage?: string;
   /** The cgroup, or with systemd the slice, under which the engine puts sandboxes. */
   cgroupParent?: string;
+  /** How long an image may exist before the record that explains it, in seconds. For tests. */
+  freshImageSeconds?: number;
 }
 
 /**
@@ -39,6 +43,7 @@ export function createDockerRuntime(context: RuntimeContext, options: DockerRunt
     stateLabel: stateLabelOf(context.stateDir),
     defaultImage: options.defaultImage ?? null,
     cgroupParent: options.cgroupParent ?? null,
+    freshImageSeconds: options.freshImageSeconds ?? FRESH_IMAGE_SECONDS,
     accountFiles: new Map(),
     ...createEngineCache(() => connectEngine(options)),
     createFork: (config, source) => announceCreated(createSandbox(docker, { config, fork: source })),

@@ -58,13 +58,12 @@ async function removeUnrecorded(docker: DockerContext, engine: Engine, removed: 
   for (const { Id, Labels, RepoTags, Created } of images) {
     const id = SandboxId.safeParse(Labels?.[labels.onlyFor]);
     // A fork's image exists shortly before the fork's record.
-    const fresh = Date.now() / 1000 - Created < FORK_SECONDS;
+    const fresh = Date.now() / 1000 - Created < docker.freshImageSeconds;
     if (!id.success || fresh || (await isRecorded(docker, id.data))) continue;
     await removeImage(engine, RepoTags?.[0] ?? Id);
   }
   await sweepPoints(docker, engine, images);
 }
-const FORK_SECONDS = 60;
 
 async function isRecorded(docker: DockerContext, id: SandboxId): Promise<boolean> {
   try {

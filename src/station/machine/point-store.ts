@@ -27,14 +27,16 @@ export function createPointStore({ stateDir, log, sessions, runtime }: PointStor
       const things = [];
       for (const session of await sessions.list()) {
         const copies = await copyFolders(sessions.paths(session).dir);
-        const points = (await sessions.points(session.id)).flatMap(({ files }) =>
-          files.kind === "point" && files.id !== null ? [files.id] : [],
-        );
-        const folders = [...copies.values(), ...[...new Set(points)].map((id) => layerFolder(stateDir, id))];
-        if (folders.length === 0 || !isOld(session.lastUsedAt) || !(await isIdle(session))) continue;
-        let bytes = 0;
+        const points = await sessions.points(session.id);
+        const ids = points.flatMap(({ files }) => (files.kind === "point" && files.id !== null ? [files.id] : []));
+        const folders = [...copies.values(), ...[...new Set(ids)].map((id) => layerFolder(stateDir, id))];
+        // In a container engine, which measured them.
+        const images = points.filter(({ files, step }) => files.kind === "snapshot" && files.id !== null && step !== undefined);
+        const count = folders.length + new Set(images.map(({ files }) => files.kind === "snapshot" && files.id)).size;
+        if (count === 0 || !isOld(session.lastUsedAt) || !(await isIdle(session))) continue;
+        let bytes = images.reduce((sum, image) => sum + (image.bytes ?? 0), 0);
         for (const folder of folders) bytes += (await sizeOfLayer(folder)).bytes;
-        const why = `undo needs ${folders.length === 1 ? "this earlier state" : `these ${folders.length} earlier states`} of its files`;
+        const why = `undo needs ${count === 1 ? "this earlier state" : `these ${count} earlier states`} of its files`;
         things.push({ kind: "points" as const, id: join("points", session.id), name: session.name ?? null, bytes, why });
       }
       return things;

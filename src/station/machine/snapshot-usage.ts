@@ -67,7 +67,14 @@ async function pointsOf(of: string | undefined, measure: Measure, options: Snaps
 async function pointsOfSession(session: Session, measure: Measure, { sessions, stateDir }: SnapshotUsageOptions): Promise<SnapshotUsage[]> {
   const copies = await copyFolders(sessions.paths(session).dir);
   const usages = new Map<string, SnapshotUsage>();
-  for (const { run, at = null, files } of await sessions.points(session.id)) {
+  for (const { run, at = null, files, bytes = 0 } of await sessions.points(session.id)) {
+    if (files.kind === "snapshot" && files.id !== null && bytes > 0) {
+      // It is in a container engine, which measured it.
+      measure.addElsewhere(bytes);
+      const about = { kind: "point" as const, id: files.id, name: null, session: session.id, run, createdAt: at };
+      usages.set(files.id, { ...about, ownBytes: bytes, sharedBytes: 0 });
+      continue;
+    }
     const id = files.kind === "layer" ? files.copy : files.kind === "point" ? files.id : null;
     const path = files.kind === "layer" ? copies.get(files.copy) : id === null ? undefined : layerFolder(stateDir, id);
     // Several steps have the same point if nothing changed.

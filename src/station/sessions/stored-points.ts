@@ -68,13 +68,15 @@ async function storeSnapshot(
 ): Promise<StepFiles | null> {
   const { sessions, runtime } = options;
   const known = await sessions.points(session.id);
-  const last = known.findLast((point) => point.step !== undefined && point.run === run)?.files;
-  const since = unchanged ?? (last?.kind === "snapshot" ? last.id : null) ?? session.snapshot?.id ?? null;
+  const newest = known.findLast((point) => point.step !== undefined && point.run === run)?.files;
+  const last = newest?.kind === "snapshot" ? newest.id : null;
+  const base = session.snapshot?.id ?? null;
   const isTaken = unchanged === null && sandbox !== null;
   const taken = isTaken
-    ? await runtime.snapshotPoints?.take(sessions.paths(session).layer, { sandbox, since, bytesMax: POINT_BYTES_MAX })
+    ? await runtime.snapshotPoints?.take(sessions.paths(session).layer, { sandbox, last, base, bytesMax: POINT_BYTES_MAX })
     : undefined;
-  const { id, files, bytes, isNew } = taken ?? { id: since, files: 0, bytes: 0, isNew: false };
+  // Without a sandbox, nothing has changed since the session's files were last stored.
+  const { id, files, bytes, isNew } = taken ?? { id: unchanged ?? base, files: 0, bytes: 0, isNew: false };
   const isSame = (point: StoredPoint) => point.run === run && point.step === step;
   await replacePoints(session, isSame, { run, step, at: new Date().toISOString(), bytes, files: { kind: "snapshot", id } }, options);
   return { point: id, hasChanged: isNew, files, bytes };
