@@ -37,7 +37,7 @@ async function seen(run: string, place: Place): Promise<string> {
 
 test.each([
   { where: "on the machine's disk", limit: [] },
-  { where: "on a disk of its own", limit: ["--disk", "256m"] },
+  { where: "on its own disk", limit: ["--disk", "256m"] },
 ])("takes the whole machine back after root broke it, and forks it at any step ($where)", { timeout: 240_000 }, async ({ limit }) => {
   const place = { cwd: await cli.folder({ "a.txt": "zero\n" }) };
   const model = await cli.script(script);

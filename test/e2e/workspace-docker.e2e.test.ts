@@ -63,7 +63,9 @@ describe("a session in the docker runtime", () => {
     const look = "cat notes ~/.config /etc/caisson-test; ls /usr/local/tool; ls -d /bin/vi /var/spool; ls";
     const model = await cli.script({
       turns: [
-        bash("echo notes > notes; echo mine > ~/.config; echo set | sudo tee /etc/caisson-test; sudo mkdir -p /usr/local; sudo touch /usr/local/tool"),
+        bash(
+          "echo notes > notes; echo mine > ~/.config; echo set | sudo tee /etc/caisson-test; sudo mkdir -p /usr/local; sudo touch /usr/local/tool",
+        ),
         bash(look),
         bash("rm notes a.txt ~/.config; sudo rm -rf /var/spool /usr/local /etc/caisson-test; sudo rm /bin/vi; mkdir x; touch x/y"),
         { say: "Broken." },
@@ -96,11 +98,16 @@ describe("a session in the docker runtime", () => {
       "removed notes",
       "added x/y",
     ]);
-    const [fork] = /run_[a-z0-9]+(?=[^]*$)/.exec((await ok("fork", `${run}@2`)).text.replaceAll(run, "")) ?? [];
+    const [fork] = /run_[a-z0-9]+/.exec((await ok("fork", `${run}@2`)).text.replaceAll(run, "")) ?? [];
     await ok("session", "fork", `${run}@2`, "--name", "copy");
     await ok("rewind", run, "--to", "2");
     const timeline = JSON.parse((await ok("timeline", run, "--json")).text);
-    expect(timeline).toMatchObject({ steps: [{ step: 1, isStored: true }, { step: 2, files: 0 }] });
+    expect(timeline).toMatchObject({
+      steps: [
+        { step: 1, isStored: true },
+        { step: 2, files: 0 },
+      ],
+    });
     const tail = timeline.forks.find(({ from }: { from: { step: number } }) => from.step === 4).run;
     // The copy outlives the run that it came from.
     expect((await ok("snapshot", "du", "--json")).text).toContain('"point"');

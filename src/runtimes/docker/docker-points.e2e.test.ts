@@ -23,7 +23,7 @@ const startedFrom = (id: string | null) => docker.runtime.create(docker.configOf
 const asRoot = (sandbox: OwnedSandbox, script: string) => sh(sandbox, script, { user: "root" });
 
 describe("points", () => {
-  test("restore everything that programs changed, and share their files between sessions", async () => {
+  test("restore everything that programs changed, and are shared between sessions", async () => {
     const [layer, other] = [newLayer("one"), newLayer("two")];
     const sandbox = await docker.runtime.create(docker.configOf({ allowRoot: true }));
     const none = { sandbox: sandbox.id, last: null, base: null, bytesMax };
@@ -106,11 +106,11 @@ describe("points", () => {
       await expect(crashing(step).snapshotPoints?.take(layer, none)).rejects.toThrow("crashed");
     // The process died before it listed the point. It is whole, and the next one finds it.
     expect(await points().list(layer)).toHaveLength(1);
-    const kept = await points().take(layer, none);
-    for (const id of await points().list(layer)) if (id !== kept.id) await points().remove(layer, id);
+    const second = await points().take(layer, none);
+    for (const id of await points().list(layer)) if (id !== second.id) await points().remove(layer, id);
     const aged = agedRuntime();
     await aged.sweep();
-    expect(await points().list(layer)).toEqual([kept.id]);
+    expect(await points().list(layer)).toEqual([second.id]);
     await sandbox.destroy();
     rmSync(join(layer, ".."), { recursive: true });
     await aged.sweep();

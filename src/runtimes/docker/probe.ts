@@ -41,6 +41,7 @@ function describeEngine(engine: Engine, facts: EngineFacts): Finding[] {
       level: "ok",
       text: `${name} ${facts.version} answers on ${engine.socketPath}, ${kind}, cgroup v${facts.cgroupVersion} (${facts.cgroupDriver}), ${facts.ociRuntime}.`,
     },
+    { level: "ok", text: "Points of sessions are images: each stores what its container changed in the turn." },
   ];
   if (facts.kind === "docker" && !facts.rootless && facts.remappedRoot === null) {
     findings.push({

@@ -53,7 +53,14 @@ export async function commit(
 ): Promise<void> {
   const { engine, id, workUid, stateLabel } = options;
   // We set every label: an image inherits those of its base, so a fork of a restored snapshot would get the snapshot's.
-  const none = { [labels.snapshot]: "", [labels.onlyFor]: "", [labels.name]: "", [labels.owner]: "", [labels.sandbox]: "", [labels.point]: "" };
+  const none = {
+    [labels.snapshot]: "",
+    [labels.onlyFor]: "",
+    [labels.name]: "",
+    [labels.owner]: "",
+    [labels.sandbox]: "",
+    [labels.point]: "",
+  };
   const Labels = { ...none, [labels.state]: stateLabel, [labels.workUid]: String(workUid), ...image.own };
   const changes = Object.entries(Labels).map(([key, value]) => `LABEL ${key}=${JSON.stringify(value)}`);
   try {

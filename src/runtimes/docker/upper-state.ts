@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { isErrno } from "../../lib/failures.ts";
 
 /** What a container's writable layer contains: its names, and when each last changed. */
 export interface UpperState {
@@ -36,9 +37,10 @@ export async function upperState(folder: string | null): Promise<UpperState | nu
       for (let at = 0; at < names.length; at += LOOKS_AT_ONCE)
         await Promise.all(names.slice(at, at + LOOKS_AT_ONCE).map((name) => look(join(parent, name))));
     }
-  } catch {
-    // A program inside may remove what we are about to look at.
-    return null;
+  } catch (error) {
+    // A program inside may have removed what we were about to look at.
+    if (isErrno(error, "ENOENT", "ENOTDIR", "EACCES", "EPERM")) return null;
+    throw error;
   }
   return { ...state, digest: createHash("sha256").update(lines.sort().join("\n")).digest("hex") };
 }

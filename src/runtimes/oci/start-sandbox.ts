@@ -29,11 +29,11 @@ import type { HeldNamespaces } from "./launch/namespace-pool.ts";
 import { transparentRecords } from "./launch/transparent.ts";
 import { diskKind, diskRecords, layerState, liveDisk, makeDisk, noteDiskParts } from "./layers/disk.ts";
 import { homeRecords } from "./layers/home.ts";
+import { layerOf } from "./layers/layer-of.ts";
 import { holdRecords, type PlaceLayer, placeLayer, placeView, resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
 import { createLiveTree } from "./layers/live-tree.ts";
 import { finishRestore, writeView } from "./layers/machine.ts";
 import { mountRecords, withMounts } from "./layers/mounts.ts";
-import { layerOf } from "./layers/layer-of.ts";
 import { partsOf, rootKeyOf, withBase } from "./layers/parts.ts";
 import { baseOf, holdBase, viewedDisk, viewedLayers, withLastingBinds } from "./layers/sandbox-base.ts";
 import type { OciContext } from "./oci-context.ts";
@@ -286,7 +286,10 @@ async function noteView(oci: OciContext, { record, details }: { record: SandboxR
   const layer = layerOf(config);
   const { root, home, workspace, binds } = partsOf(config, details);
   if (details.disk === "image" && layer !== undefined)
-    await noteDiskParts(layer, [root, home, workspace, ...binds].flatMap((part) => (part === null ? [] : [part.name])));
+    await noteDiskParts(
+      layer,
+      [root, home, workspace, ...binds].flatMap((part) => (part === null ? [] : [part.name])),
+    );
   if (details.rootless) return;
   const identity = identityOf(oci, details);
   const writable = details.basis.root.binds.filter((bind) => bind.writable);

@@ -64,7 +64,8 @@ export async function removeKeptFiles(
       else await runtime.sweep();
     }
     for (const { id, name } of await runtime.snapshots().catch(ifNotHere))
-      if (name === snapshotName(session.id) || (id === session.snapshot?.id && runtime.snapshotPoints === undefined)) await runtime.removeSnapshot(id).catch(ifInUse);
+      if (name === snapshotName(session.id) || (id === session.snapshot?.id && runtime.snapshotPoints === undefined))
+        await runtime.removeSnapshot(id).catch(ifInUse);
     if (session.runtime !== runtime.name && session.runtime !== null) continue;
     await removePoints(layer, runtime).catch(ifNotHere);
     await runtime.removeLayer?.(layer).catch(ifNotHere);

@@ -72,12 +72,12 @@ async function storeSnapshot(
   const last = newest?.kind === "snapshot" ? newest.id : null;
   const base = session.snapshot?.id ?? null;
   const isTaken = unchanged === null && sandbox !== null;
-  const taken = isTaken
+  const point = isTaken
     ? await runtime.snapshotPoints?.take(sessions.paths(session).layer, { sandbox, last, base, bytesMax: POINT_BYTES_MAX })
     : undefined;
   // Without a sandbox, nothing has changed since the session's files were last stored.
-  const { id, files, bytes, isNew } = taken ?? { id: unchanged ?? base, files: 0, bytes: 0, isNew: false };
-  const isSame = (point: StoredPoint) => point.run === run && point.step === step;
+  const { id, files, bytes, isNew } = point ?? { id: unchanged ?? base, files: 0, bytes: 0, isNew: false };
+  const isSame = (each: StoredPoint) => each.run === run && each.step === step;
   await replacePoints(session, isSame, { run, step, at: new Date().toISOString(), bytes, files: { kind: "snapshot", id } }, options);
   return { point: id, hasChanged: isNew, files, bytes };
 }

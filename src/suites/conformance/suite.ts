@@ -8,6 +8,7 @@ import { inputTests } from "./input-tests.ts";
 import { lifecycleTests } from "./lifecycle-tests.ts";
 import { limitTests } from "./limit-tests.ts";
 import { mountTests } from "./mount-tests.ts";
+import { pointsTests } from "./points-tests.ts";
 import { portTests } from "./port-tests.ts";
 import { processTests } from "./process-tests.ts";
 import { serveTests } from "./serve-tests.ts";
@@ -36,4 +37,5 @@ export const conformanceTests: readonly ConformanceTest[] = [
   ...mountTests,
   ...limitTests,
   ...freezeTests,
+  ...pointsTests,
 ];

@@ -141,7 +141,7 @@ describe.skipIf(!asRoot)("a disk limit, as root", () => {
     expect(existsSync(join(layer, "disk.ext4"))).toBe(false);
   });
 
-  it("restores points and forks a session with its limit, whatever the disk still holds", async () => {
+  it("restores points of a session, and forks it with its limit", async () => {
     const { points } = runtime;
     if (points === undefined) throw new Error("no points");
     const bytesMax = 1024 ** 3;
@@ -200,7 +200,7 @@ describe.skipIf(!asRoot)("a disk limit, as root", () => {
     await runtime.removeLayer?.(layer);
   });
 
-  it("snapshots and forks a live sandbox on its own disk, and the forks keep the limit", async () => {
+  it("snapshots and forks a live sandbox; the forks keep the limit", async () => {
     const sandbox = await create({ limits: { diskBytes: 32 * MIB }, allowRoot: true });
     await sh(sandbox, "echo mine > file; echo home > ~/known");
     await asInsideRoot(sandbox, "echo set > /etc/caisson-test");

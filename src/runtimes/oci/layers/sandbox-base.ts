@@ -10,10 +10,10 @@ import type { OciContext } from "../oci-context.ts";
 import { hasLayerDisk, liveDisk } from "./disk.ts";
 import { chainOf, dropLayer, frozenDir, holdLayer } from "./frozen-layers.ts";
 import { liveDir } from "./live-tree.ts";
-import { readMachine } from "./machine.ts";
-import type { MountedLayer } from "./mounted-layer.ts";
 import { layerOf } from "./layer-of.ts";
 import type { StoredLayer } from "./layers.ts";
+import { readMachine } from "./machine.ts";
+import type { MountedLayer } from "./mounted-layer.ts";
 import { bindName, frozenParts, isOldCopy, liveUpper, machineOfLayer, onLayerDisk } from "./parts.ts";
 
 /** The view of a session's files as they are now. */

@@ -7,6 +7,7 @@ import { breakRuntime, type Defect } from "./broken-runtime.ts";
 import { fileDefects } from "./file-defects.ts";
 import { lifeDefects } from "./life-defects.ts";
 import { limitDefects } from "./limit-defects.ts";
+import { pointDefects } from "./point-defects.ts";
 import { processDefects } from "./process-defects.ts";
 import { serveDefects } from "./serve-defects.ts";
 
@@ -17,6 +18,7 @@ export const defects: Readonly<Record<string, Defect>> = {
   ...serveDefects,
   ...lifeDefects,
   ...limitDefects,
+  ...pointDefects,
 };
 
 /** Short, because a test that hangs has detected its defect. */
