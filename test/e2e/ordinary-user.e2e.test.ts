@@ -73,7 +73,7 @@ describe("an ordinary user", () => {
     expect(left()).toEqual([]);
   });
 
-  test("snapshots and forks a sandbox whose files are in memory; the fork keeps the limit", () => {
+  test("snapshots and forks a sandbox in memory; the fork keeps the limit", () => {
     const ok = (...argv: string[]) => {
       const { code, stdout, stderr } = run(...argv);
       expect([code, code === 0 ? "" : stderr], argv.join(" ")).toEqual([0, ""]);

@@ -69,6 +69,12 @@ export async function commit(
       .commit({ repo: image.repository, tag: image.tag, pause: true, changes: changes.join("\n") });
   } catch (error) {
     if (statusOf(error) === 404) throw new CaissonError("lost", `sandbox ${id} no longer exists`, { cause: error });
+    if (error instanceof Error && error.message.includes("max depth exceeded")) {
+      throw new CaissonError("unsupported", `the files of sandbox ${id} cannot be stored: the engine allows no further layers`, {
+        hint: "Apply the changes, and continue in a new session: with docker, each turn of a session adds a layer.",
+        cause: error,
+      });
+    }
     throw engineError(error, { what: `storing the files of sandbox ${id}`, socketPath: engine.socketPath });
   }
 }
