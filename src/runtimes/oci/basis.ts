@@ -140,7 +140,10 @@ export async function templateLayers(oci: OciContext, { template }: SandboxConfi
 export async function withSnapshotWorkspace(oci: OciContext, config: SandboxConfig): Promise<SandboxConfig> {
   if (config.template.kind !== "snapshot" || config.workspace.kind !== "empty") return config;
   const { workspace } = (await readSnapshot(oci, config.template.id)).spec;
-  return workspace.kind === "folder" && workspace.access === "overlay" ? { ...config, workspace } : config;
+  if (workspace.kind !== "folder" || workspace.access !== "overlay") return config;
+  // The snapshot has its own copy of what its sandbox wrote to a session, which still belongs to the session.
+  const { layer: _, view: __, ...own } = workspace;
+  return { ...config, workspace: own };
 }
 
 const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

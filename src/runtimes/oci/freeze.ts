@@ -10,20 +10,20 @@ import { detailsOf, type OciDetails } from "./details.ts";
 import type { OciContext } from "./oci-context.ts";
 
 /**
- * Runs `work` while the sandbox is frozen. Records the freezing process first: if it dies, the sandbox stays frozen
- * only until another process uses it. Throws `busy` while another process does the same.
+ * Runs `work` while the sandbox is frozen, if it can be. Records the freezing process first: if it dies, the sandbox
+ * stays frozen only until another process uses it. Throws `busy` while another process does the same.
  */
 export async function whileFrozen<T>(oci: OciContext, id: SandboxId, work: () => Promise<T>): Promise<T> {
   const record = await oci.store.read(id);
   const { cgroups } = detailsOf(record);
-  if (!canFreeze(cgroups) || record.state === "paused") return work();
+  const freezes = canFreeze(cgroups) && record.state !== "paused";
   refuseWhileHeld(oci, record);
   holdBy(oci, record, oci.store.thisProcess());
   try {
-    await freezeWork(cgroups, "frozen");
+    if (freezes) await freezeWork(cgroups, "frozen");
     return await work();
   } finally {
-    await freezeWork(cgroups, "thawed");
+    if (freezes) await freezeWork(cgroups, "thawed");
     const current = await ignore(oci.store.read(id), "the result of the work counts; a sweep reports a damaged record");
     if (current !== undefined) holdBy(oci, current, null);
   }
@@ -42,7 +42,7 @@ export function refuseWhileHeld(oci: OciContext, record: SandboxRecord): void {
 export async function thawAfterDeath(oci: OciContext, record: SandboxRecord): Promise<SandboxRecord> {
   const { frozenBy, cgroups } = detailsOf(record);
   if (frozenBy === null || oci.store.isHolderAlive(frozenBy)) return record;
-  if (record.state !== "paused") await freezeWork(cgroups, "thawed");
+  if (record.state !== "paused" && canFreeze(cgroups)) await freezeWork(cgroups, "thawed");
   return holdBy(oci, await oci.store.read(record.id), null);
 }
 

@@ -32,10 +32,10 @@ import { homeRecords } from "./layers/home.ts";
 import { layerOf } from "./layers/layer-of.ts";
 import { holdRecords, type PlaceLayer, placeLayer, placeView, resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
 import { createLiveTree } from "./layers/live-tree.ts";
-import { finishRestore, writeView } from "./layers/machine.ts";
+import { writeView } from "./layers/machine.ts";
 import { mountRecords, withMounts } from "./layers/mounts.ts";
 import { partsOf, rootKeyOf, withBase } from "./layers/parts.ts";
-import { baseOf, holdBase, viewedDisk, viewedLayers, withLastingBinds } from "./layers/sandbox-base.ts";
+import { baseOf, finishRestoreFor, holdBase, viewedDisk, viewedLayers, withLastingBinds } from "./layers/sandbox-base.ts";
 import type { OciContext } from "./oci-context.ts";
 import { withRepository } from "./repository-bind.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
@@ -90,7 +90,7 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
     mounts: resolveMounts(requestedConfig.mounts, { state }),
   };
   const layer = layerOf(config);
-  if (layer !== undefined) await finishRestore(oci, layer);
+  await finishRestoreFor(oci, config);
   const { limits, warnings } = enforcedLimits(config, oci.ability(), layerState(config));
   if (config.keep && oci.cgroups().manager?.lingering === false)
     warnings.push(`the sandbox ends with the user's last session, since lingering is off (\`${LINGER_FIX}\`).`);
@@ -280,7 +280,7 @@ function machineRecords(oci: OciContext, { record, details, identity, place }: M
 }
 
 /** Stores how to see the machine's files as a whole; see `View`. An ordinary user's overlays move no folders. */
-async function noteView(oci: OciContext, { record, details }: { record: SandboxRecord; details: OciDetails }): Promise<void> {
+export async function noteView(oci: OciContext, { record, details }: { record: SandboxRecord; details: OciDetails }): Promise<void> {
   const { spec: config } = record;
   const dir = oci.store.dir(record.id);
   const layer = layerOf(config);
@@ -293,7 +293,9 @@ async function noteView(oci: OciContext, { record, details }: { record: SandboxR
   if (details.rootless) return;
   const identity = identityOf(oci, details);
   const writable = details.basis.root.binds.filter((bind) => bind.writable);
-  const records = machineRecords(oci, { record, details, identity, place: placeView(dir) });
+  // The machine outlives the sandbox, whose folder contains nothing of its layers' files.
+  const isOfSandbox = ([verb, source]: PlanRecord) => verb === "bind" && String(source).startsWith(`${dir}/`);
+  const records = machineRecords(oci, { record, details, identity, place: placeView(dir) }).filter((each) => !isOfSandbox(each));
   const live = details.disk === "image" ? [liveDisk(layer ?? dir)] : [];
   await writeView(layer ?? dir, {
     records: withoutRepeatedMaps([...identity.plan, ["disk-tmpfs", "size=1m"], ...live, ...records]),

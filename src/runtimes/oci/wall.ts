@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { CaissonError } from "../../contract/error/error.ts";
 import type { SandboxStats } from "../../contract/sandbox/sandbox.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
@@ -9,8 +11,11 @@ import { detailsOf, type OciDetails } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { conditionOf, refuseWhileHeld } from "./freeze.ts";
 import { processesOf } from "./identity/namespace-processes.ts";
+import { VIEW_NAME } from "./layers/machine.ts";
+import { layerOf } from "./layers/layer-of.ts";
 import { takeSnapshot } from "./layers/snapshot.ts";
 import type { OciContext } from "./oci-context.ts";
+import { noteView } from "./start-sandbox.ts";
 
 export interface WallOptions {
   oci: OciContext;
@@ -40,8 +45,12 @@ export function createWall(options: WallOptions): Wall {
         hint: "Start Caisson as root, or with a delegated control group (`caisson doctor`).",
       });
   };
-  const snapshot = (snapshotOptions: { name?: string | undefined; hidden: boolean }) =>
-    takeSnapshot(oci, { record, details, ...snapshotOptions });
+  const snapshot = async (snapshotOptions: { name?: string | undefined; hidden: boolean }) => {
+    // A sandbox of an earlier version has none.
+    const dir = layerOf(record.spec) ?? oci.store.dir(record.id);
+    if (!existsSync(join(dir, VIEW_NAME))) await noteView(oci, { record, details });
+    return await takeSnapshot(oci, { record, details, ...snapshotOptions });
+  };
   return {
     stats: async () => statsOf(details),
     condition: () => conditionOf(oci, record.id, details),

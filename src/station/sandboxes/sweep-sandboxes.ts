@@ -1,6 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ABSENT, ifErrno, ignore } from "../../lib/failures.ts";
+import { isRunning } from "../../sandbox/process-identity.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
 import { isToSweep } from "../../sandbox/store.ts";
 import { type RemoveContext, removeWithoutRecord } from "./remove-sandbox.ts";
@@ -16,8 +17,7 @@ export async function sweepSandboxes(
   const [sandboxes, ...stored] = await Promise.all(
     ["sandboxes", "snapshots", "layers"].map((name) => ifErrno(readdir(join(stateDir, name)), ABSENT, [])),
   );
-  // Names with a leading dot are snapshots or layers that are being created or removed, or whose process died.
-  const unfinishedSnapshots = stored.flat().some((name) => name.startsWith(".")) ? [SNAPSHOT_RUNTIME] : [];
+  const unfinishedSnapshots = stored.flat().some(isUnfinished) ? [SNAPSHOT_RUNTIME] : [];
   if (sandboxes?.length === 0 && unfinishedSnapshots.length === 0) return;
   const { records, damaged } = await store.list();
   const toSweep = new Set([...records.filter(isToSweep).map((record) => record.runtime), ...unfinishedSnapshots]);
@@ -32,6 +32,15 @@ export async function sweepSandboxes(
   const ofRuns = new Set(records.filter((record) => record.spec.labels.run !== undefined).map((record) => record.runtime));
   const known = [...ofRuns].filter((name) => runtimes.names.includes(name));
   if (known.length > 0) await options.finishRuns(await Promise.all(known.map((name) => runtimes.get(name))));
+}
+
+/**
+ * Whether something in the folders of snapshots and layers is being removed, or is of a process that died while it
+ * created something: those names begin with a dot and, except for removals, contain the process.
+ */
+function isUnfinished(name: string): boolean {
+  const [, pid, startTicks] = /^\.\w+-(\d{1,10})-(\d{1,18})-/.exec(name) ?? [];
+  return name.startsWith(".") && (pid === undefined || !isRunning({ pid: Number(pid), startTicks: Number(startTicks) }));
 }
 
 /** Removes the sandboxes that this process created without keeping them. */

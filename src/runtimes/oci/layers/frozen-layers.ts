@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error/error.ts";
 import { ProcessIdentity } from "../../../contract/process-identity.ts";
 import { ABSENT, ifErrno, isErrno, jsonOrNull } from "../../../lib/failures.ts";
-import { newId } from "../../../lib/new-id.ts";
+import { newId, randomLetters } from "../../../lib/new-id.ts";
 import { isRunning } from "../../../sandbox/process-identity.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
@@ -28,7 +28,7 @@ export const FrozenLayer = z.object({
 });
 export type FrozenLayer = z.infer<typeof FrozenLayer>;
 
-/** Who uses a layer: `holder` is a path that exists as long as the use. */
+/** Who uses a layer: `holder` is a path in the state folder that exists as long as the use. */
 const Reference = z.object({ holder: z.string(), maker: ProcessIdentity });
 
 export type ReferenceKind = "child" | "point" | "last" | "base" | "snapshot" | "sandbox";
@@ -37,6 +37,10 @@ const RECORD_NAME = "layer.json";
 const REFERENCES = "references";
 const DRAFT_PREFIX = ".new-";
 const GONE_PREFIX = ".gone-";
+/** What a process is doing, so that a sweep after its death looks at every layer. */
+const WORK_PREFIX = ".work-";
+/** In a layer's folder: what a process merges, until it is complete. */
+const MERGE_PREFIX = "whole-";
 /** A longer chain is merged: mounts get slower with every layer, and the kernel limits their number. */
 const CHAIN_MAX = 16;
 const MERGE_TIMEOUT_MS = 10 * 60_000;
@@ -73,15 +77,39 @@ export interface LayerDraft {
 
 /** Creates a folder for a new layer. Its name identifies this process, so that a sweep can remove it after a crash. */
 export async function draftLayer(oci: Store): Promise<LayerDraft> {
-  const { pid, startTicks } = oci.store.thisProcess();
   const id = newId("ly");
-  const dir = join(rootOf(oci), `${DRAFT_PREFIX}${pid}-${startTicks}-${id}`);
+  const dir = draftPath(oci, id);
   await mkdir(deltaOf(dir), { recursive: true, mode: 0o700 });
+  oci.context.crashpoint?.("layer.drafted:after");
   return { id, dir, parts: deltaOf(dir), tree: treeOf(dir) };
+}
+
+function draftPath(oci: Store, name: string): string {
+  return join(rootOf(oci), `${DRAFT_PREFIX}${makerName(oci)}-${name}`);
+}
+
+function makerName(oci: Store): string {
+  const { pid, startTicks } = oci.store.thisProcess();
+  return `${pid}-${startTicks}`;
 }
 
 export async function discardDraft(oci: Store, draft: LayerDraft): Promise<void> {
   await removeFiles(oci, [draft.dir]);
+}
+
+/**
+ * Does work of several writes: if the process dies between them, the next sweep finds what they left. Without such a
+ * trace, a sweep does not read the layers.
+ */
+export async function duringLayerWork<Result>(oci: Store, work: () => Promise<Result>): Promise<Result> {
+  const trace = join(rootOf(oci), `${WORK_PREFIX}${makerName(oci)}-${randomLetters(8)}`);
+  await mkdir(rootOf(oci), { recursive: true, mode: 0o700 });
+  await writeFile(trace, "", { mode: 0o600 });
+  try {
+    return await work();
+  } finally {
+    await rm(trace, { force: true });
+  }
 }
 
 /** Publishes a draft with its first reference: completely or not at all. */
@@ -92,12 +120,18 @@ export async function publishLayer(
 ): Promise<void> {
   const dir = frozenDir(oci, draft.id);
   if (parent !== null) await holdLayer(oci, parent, { kind: "child", holder: dir });
-  const record: FrozenLayer = { id: draft.id, parent, createdAt: new Date().toISOString(), ...about };
-  await writeFile(join(draft.dir, RECORD_NAME), JSON.stringify(record), { mode: 0o600 });
-  await mkdir(join(draft.dir, REFERENCES), { mode: 0o700 });
-  await writeReference(oci, join(draft.dir, REFERENCES), reference);
-  oci.context.crashpoint?.("layer.published:before");
-  await rename(draft.dir, dir);
+  try {
+    const record: FrozenLayer = { id: draft.id, parent, createdAt: new Date().toISOString(), ...about };
+    await writeFile(join(draft.dir, RECORD_NAME), JSON.stringify(record), { mode: 0o600 });
+    await mkdir(join(draft.dir, REFERENCES), { mode: 0o700 });
+    await writeReference(oci, join(draft.dir, REFERENCES), reference);
+    oci.context.crashpoint?.("layer.published:before");
+    await rename(draft.dir, dir);
+  } catch (error) {
+    // A sweep trusts references of living processes, and a station lives long.
+    if (parent !== null) await dropLayer(oci, parent, { kind: "child", holder: dir });
+    throw error;
+  }
   oci.context.crashpoint?.("layer.published:after");
 }
 
@@ -108,6 +142,13 @@ export async function readLayer(oci: Store, id: string): Promise<FrozenLayer> {
   const parsed = FrozenLayer.safeParse(jsonOrNull(text));
   if (parsed.success) return parsed.data;
   throw new CaissonError("internal", `the record of the layer ${id} is damaged`);
+}
+
+async function ifNotFound<Value>(promise: Promise<Value>): Promise<Value | null> {
+  return await promise.catch((error: unknown) => {
+    if (error instanceof CaissonError && error.code === "not_found") return null;
+    throw error;
+  });
 }
 
 function missing(id: string): CaissonError {
@@ -143,9 +184,23 @@ export async function shortenChain(oci: Store, id: string): Promise<void> {
   // Sessions on btrfs do not lengthen a chain, and a subvolume shares no files by hard links.
   if (chain.length < CHAIN_MAX || chain.some((layer) => existsSync(treeOf(frozenDir(oci, layer.id))))) return;
   const dir = frozenDir(oci, id);
-  const draft = join(dir, `whole-${oci.store.thisProcess().pid}`);
-  await removeFiles(oci, existsSync(draft) ? [draft] : []);
-  await mkdir(draft, { mode: 0o700 });
+  const draft = join(dir, `${MERGE_PREFIX}${makerName(oci)}`);
+  try {
+    await mkdir(draft, { mode: 0o700 });
+    await mergeInto(oci, draft, chain);
+    oci.context.crashpoint?.("layer.merged:before");
+    await rename(draft, wholeOf(dir));
+  } catch (error) {
+    await removeFiles(oci, existsSync(draft) ? [draft] : []);
+    throw error;
+  }
+  oci.context.crashpoint?.("layer.merged:after");
+  // What mounts the layers below has a reference to each of them.
+  const { parent } = await readLayer(oci, id);
+  if (parent !== null) await dropLayer(oci, parent, { kind: "child", holder: dir });
+}
+
+async function mergeInto(oci: Store, draft: string, chain: readonly MountedLayer[]): Promise<void> {
   const parts = new Map<string, string[]>();
   for (const layer of chain) {
     const folder = frozenPart(oci, layer, ".");
@@ -154,13 +209,13 @@ export async function shortenChain(oci: Store, id: string): Promise<void> {
   for (const [part, folders] of parts) {
     const plan = [...oci.identity().plan, ...[join(draft, part), ...folders].map((path) => ["argument", path] as const)];
     await oci.launch({ what: "merge", plan, timeoutMs: MERGE_TIMEOUT_MS });
+    oci.context.crashpoint?.("layer.merging:after");
   }
-  oci.context.crashpoint?.("layer.merged:before");
-  await rename(draft, wholeOf(dir));
-  oci.context.crashpoint?.("layer.merged:after");
-  // What mounts the layers below has a reference to each of them.
-  const { parent } = await readLayer(oci, id);
-  if (parent !== null) await dropLayer(oci, parent, { kind: "child", holder: dir });
+}
+
+/** Whether a layer still needs those below it: a merged one does not. */
+export function needsParent(layerFolder: string): boolean {
+  return existsSync(layerFolder) && !existsSync(wholeOf(layerFolder));
 }
 
 /** Adds a reference. Throws `not_found` if the layer is being removed. Idempotent. */
@@ -176,18 +231,31 @@ export async function holdLayer(oci: Store, id: string, reference: { kind: Refer
 /** Drops a reference, and removes the layer if it was the last one. Idempotent. */
 export async function dropLayer(oci: Store, id: string, reference: { kind: ReferenceKind; holder: string }): Promise<void> {
   oci.context.crashpoint?.("layer.dropped:before");
-  await rm(join(frozenDir(oci, id), REFERENCES, referenceName(reference)), { force: true });
+  await rm(join(frozenDir(oci, id), REFERENCES, referenceName(oci, reference)), { force: true });
   oci.context.crashpoint?.("layer.dropped:after");
   await collect(oci, id);
 }
 
-function referenceName({ kind, holder }: { kind: ReferenceKind; holder: string }): string {
-  return `${kind}-${createHash("sha256").update(holder).digest("hex").slice(0, 24)}`;
+function referenceName(oci: Store, { kind, holder }: { kind: ReferenceKind; holder: string }): string {
+  return `${kind}-${createHash("sha256").update(storedHolder(oci, holder)).digest("hex").slice(0, 24)}`;
 }
 
+/** Relative to the state folder, which a user may move. */
+const storedHolder = (oci: Store, holder: string) => relative(oci.context.stateDir, holder);
+
+/** Writes a reference completely or not at all: a sweep removes what it cannot read. */
 async function writeReference(oci: Store, folder: string, reference: { kind: ReferenceKind; holder: string }): Promise<void> {
-  const content = { holder: reference.holder, maker: oci.store.thisProcess() };
-  await writeFile(join(folder, referenceName(reference)), JSON.stringify(content), { mode: 0o600 });
+  const content = { holder: storedHolder(oci, reference.holder), maker: oci.store.thisProcess() };
+  const draft = draftPath(oci, randomLetters(12));
+  try {
+    await writeFile(draft, JSON.stringify(content), { mode: 0o600 });
+    oci.context.crashpoint?.("layer.held:before");
+    await rename(draft, join(folder, referenceName(oci, reference)));
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+  oci.context.crashpoint?.("layer.held:after");
 }
 
 /** Removes a layer without references. Removing the folder of references first refuses new ones. */
@@ -199,15 +267,26 @@ async function collect(oci: Store, id: string): Promise<void> {
     if (isErrno(error, "ENOTEMPTY", "EEXIST", "ENOENT")) return;
     throw error;
   }
+  oci.context.crashpoint?.("layer.collected:after");
   await removeCollected(oci, id);
 }
 
+/** Another process may do the same: one of them gets the folder. */
 async function removeCollected(oci: Store, id: string): Promise<void> {
   const dir = frozenDir(oci, id);
-  const { parent } = await readLayer(oci, id);
+  const layer = await ifNotFound(readLayer(oci, id));
+  if (layer === null) return;
+  const { parent } = layer;
   const trash = join(rootOf(oci), `${GONE_PREFIX}${id}`);
   oci.context.crashpoint?.("layer.removed:before");
-  await rename(dir, trash);
+  if (
+    !(await ifErrno(
+      rename(dir, trash).then(() => true),
+      ABSENT,
+      false,
+    ))
+  )
+    return;
   oci.context.crashpoint?.("layer.removed:after");
   await removeFiles(oci, [trash]);
   if (parent !== null) await dropLayer(oci, parent, { kind: "child", holder: dir });
@@ -219,32 +298,50 @@ export type IsHeld = (kind: ReferenceKind, holder: string, id: string) => Promis
 /** Finishes what dead processes began, and removes references whose holders no longer exist. */
 export async function sweepLayers(oci: Store, isHeld: IsHeld): Promise<void> {
   const root = rootOf(oci);
-  for (const name of await ifErrno(readdir(root), ABSENT, [])) {
-    const path = join(root, name);
-    if (name.startsWith(GONE_PREFIX) || (name.startsWith(DRAFT_PREFIX) && !isMakerAlive(name))) await removeFiles(oci, [path]);
-    else if (name.startsWith("ly_")) await sweepLayer(oci, name, isHeld);
-  }
+  const names = await ifErrno(readdir(root), ABSENT, []);
+  if (names.length === 0) return;
+  const isOfDead = (prefix: string) => (name: string) => name.startsWith(prefix) && !isMakerAlive(name, prefix);
+  const remove = (some: readonly string[]) =>
+    removeFiles(
+      oci,
+      some.map((name) => join(root, name)),
+    );
+  await duringLayerWork(oci, async () => {
+    // First, because they hold layers.
+    await remove([...names.filter((name) => name.startsWith(GONE_PREFIX)), ...names.filter(isOfDead(DRAFT_PREFIX))]);
+    for (const name of names.filter((each) => each.startsWith("ly_"))) await sweepLayer(oci, name, isHeld);
+    await remove(names.filter(isOfDead(WORK_PREFIX)));
+  });
 }
 
 async function sweepLayer(oci: Store, id: string, isHeld: IsHeld): Promise<void> {
-  const folder = join(frozenDir(oci, id), REFERENCES);
+  const dir = frozenDir(oci, id);
+  const folder = join(dir, REFERENCES);
   const names = await ifErrno(readdir(folder), ABSENT, null);
   // The process died between the removal of the folder and that of the layer.
   if (names === null) {
-    if (existsSync(join(frozenDir(oci, id), RECORD_NAME))) await removeCollected(oci, id);
+    await removeCollected(oci, id);
     return;
   }
+  const left = (await ifErrno(readdir(dir), ABSENT, [])).filter(
+    (name) => name.startsWith(MERGE_PREFIX) && !isMakerAlive(name, MERGE_PREFIX),
+  );
+  await removeFiles(
+    oci,
+    left.map((name) => join(dir, name)),
+  );
   for (const name of names) {
     const text = await ifErrno(readFile(join(folder, name), "utf8"), ABSENT, null);
     const reference = Reference.safeParse(jsonOrNull(text ?? ""));
     if (text === null || (reference.success && isRunning(reference.data.maker))) continue;
     const kind = name.slice(0, name.indexOf("-")) as ReferenceKind;
-    if (!reference.success || !(await isHeld(kind, reference.data.holder, id))) await rm(join(folder, name), { force: true });
+    if (!reference.success || !(await isHeld(kind, resolve(oci.context.stateDir, reference.data.holder), id)))
+      await rm(join(folder, name), { force: true });
   }
   await collect(oci, id);
 }
 
-function isMakerAlive(name: string): boolean {
-  const [pid, startTicks] = name.slice(DRAFT_PREFIX.length).split("-");
+function isMakerAlive(name: string, prefix: string): boolean {
+  const [pid, startTicks] = name.slice(prefix.length).split("-");
   return isRunning({ pid: Number(pid), startTicks: Number(startTicks) });
 }

@@ -3,7 +3,8 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error/error.ts";
-import { ABSENT, ifErrno, jsonOrNull } from "../../../lib/failures.ts";
+import { ABSENT, ifErrno, ignore, jsonOrNull } from "../../../lib/failures.ts";
+import { createTurns } from "../../../lib/in-turn.ts";
 import { randomLetters } from "../../../lib/new-id.ts";
 import { showBytes } from "../../../lib/quantity.ts";
 import { createDiskShares } from "../../../sandbox/disk-shares.ts";
@@ -96,14 +97,17 @@ export async function takePoint(oci: OciContext, machine: Machine, { bytesMax }:
   if (machine.parts.length === 0) return { id: newest, files: 0, bytes: 0, isNew: false };
   const tree = machine.disk === undefined ? liveTree(dir) : null;
   if (tree !== null) return await takeTree(oci, { dir, tree, record, bytesMax });
+  // A process that died left one.
+  await removeIndexes(oci, dir, record.last?.index ?? null);
   const draft = await draftLayer(oci);
   const index = `${INDEX_PREFIX}${randomLetters(8)}`;
-  await mkdir(join(dir, index), { mode: 0o700 });
   try {
+    await mkdir(join(dir, index), { mode: 0o700 });
     const changes = await takeParts(oci, machine, { draft, record, index, bytesMax });
+    oci.context.crashpoint?.("point.written:after");
     if (!changes.hasChanged) {
       await discardDraft(oci, draft);
-      await removeThere(oci, [join(dir, index)]);
+      await removeIndexes(oci, dir, record.last?.index ?? null);
       return { id: newest, files: 0, bytes: 0, isNew: false };
     }
     const { files, bytes } = changes;
@@ -114,10 +118,7 @@ export async function takePoint(oci: OciContext, machine: Machine, { bytesMax }:
     await shortenChain(oci, draft.id);
     return { id: draft.id, files, bytes, isNew: true };
   } catch (error) {
-    if (existsSync(draft.dir)) {
-      await discardDraft(oci, draft);
-      await removeThere(oci, [join(dir, index)]);
-    }
+    await ignore(undoTake(oci, dir, draft), "a sweep removes it after this process; the first error is thrown");
     throw tooLarge(error);
   }
 }
@@ -145,9 +146,17 @@ async function takeTree(
     if (last !== null) await dropLayer(oci, last.id, { kind: "last", holder: dir });
     return { id: draft.id, files, bytes, isNew: true };
   } catch (error) {
-    if (existsSync(draft.dir)) await discardDraft(oci, draft);
+    await ignore(undoTake(oci, dir, draft), "a sweep removes it after this process; the first error is thrown");
     throw tooLarge(error);
   }
+}
+
+/** Removes what a take left that failed, unless the machine has the point already. */
+async function undoTake(oci: OciContext, dir: string, draft: LayerDraft): Promise<void> {
+  await discardDraft(oci, draft);
+  const { last } = await readMachine(dir);
+  if (last?.id !== draft.id) await dropLayer(oci, draft.id, { kind: "last", holder: dir });
+  await removeIndexes(oci, dir, last?.index ?? null);
 }
 
 /** Translates the launcher's report: the number of bytes that was exceeded, or what else is too large. */
@@ -222,8 +231,8 @@ async function launchPoint(oci: OciContext, machine: Machine, { draft, record, i
   };
 }
 
-async function removeIndexes(oci: OciContext, dir: string, except: string): Promise<void> {
-  const names = (await readdir(dir)).filter((name) => name.startsWith(INDEX_PREFIX) && name !== except);
+async function removeIndexes(oci: OciContext, dir: string, except: string | null): Promise<void> {
+  const names = (await ifErrno(readdir(dir), ABSENT, [])).filter((name) => name.startsWith(INDEX_PREFIX) && name !== except);
   await removeThere(
     oci,
     names.map((name) => join(dir, name)),
@@ -234,11 +243,13 @@ async function removeIndexes(oci: OciContext, dir: string, except: string): Prom
 export async function keepPoint(oci: OciContext, dir: string, id: string): Promise<void> {
   await mkdir(join(dir, POINTS), { recursive: true, mode: 0o700 });
   await writeFile(join(dir, POINTS, id), "", { mode: 0o600 });
+  oci.context.crashpoint?.("point.kept:before");
   await holdLayer(oci, id, { kind: "point", holder: dir });
 }
 
 export async function removePoint(oci: OciContext, dir: string, id: string): Promise<void> {
   await dropLayer(oci, id, { kind: "point", holder: dir });
+  oci.context.crashpoint?.("point.removed:before");
   await rm(join(dir, POINTS, id), { force: true });
 }
 
@@ -280,8 +291,20 @@ async function placeFiles(oci: OciContext, dir: string, { id, name }: { id: stri
 /** Whether a name in a machine's folder is one of its writable layers, or all of them. */
 const isWritable = (name: string) => name === LIVE_NAME || /(?:^|-)(?:upper|work)$/.test(name);
 
+/** Two readers of a session may both find an interrupted restore. */
+const restores = createTurns();
+
 /** Completes a restore. Everything in the folder is either old, or named by the record. */
-export async function finishRestore(oci: OciContext, dir: string): Promise<void> {
+export function finishRestore(oci: OciContext, dir: string): Promise<void> {
+  return restores(dir, () => replaceFiles(oci, dir));
+}
+
+/** Completes a restore that was interrupted, for a reader that holds the session: otherwise it would see half of it. */
+export async function finishInterruptedRestore(oci: OciContext, dir: string): Promise<void> {
+  if ((await readMachine(dir)).restoring !== null) await finishRestore(oci, dir);
+}
+
+async function replaceFiles(oci: OciContext, dir: string): Promise<void> {
   const record = await readMachine(dir);
   const { restoring } = record;
   if (restoring !== null) {
@@ -290,9 +313,11 @@ export async function finishRestore(oci: OciContext, dir: string): Promise<void>
     for (const name of await readdir(dir)) {
       if (!isWritable(name) || (isReplaced && name === replaced.to)) continue;
       await rename(join(dir, name), join(dir, `${OLD_PREFIX}${randomLetters(8)}`));
+      oci.context.crashpoint?.("restore.moved:after");
     }
     await replaceDisk(dir, restoring.disk);
     if (replaced.from !== null && !isReplaced) await rename(join(dir, replaced.from), join(dir, replaced.to));
+    oci.context.crashpoint?.("restore.replaced:after");
     const { tree } = restoring;
     const last = tree === null ? null : { id: tree.of, index: null, transaction: tree.transaction };
     await writeMachine(oci, dir, { base: restoring.base, last, restoring: null });
@@ -333,22 +358,23 @@ export async function startFrom(oci: OciContext, dir: string, id: string | null)
 
 /** Forgets everything that a machine's folder says about frozen layers. */
 export async function releaseMachine(oci: OciContext, dir: string): Promise<void> {
-  const record = await ifErrno(readMachine(dir), ABSENT, null);
-  if (record === null) return;
+  // A sweep finds what only a damaged record names.
+  const record = await ignore(readMachine(dir), "the session must be removable");
   for (const id of await keptPoints(dir)) await removePoint(oci, dir, id);
-  await release(oci, dir, record);
-  for (const { id } of record.restoring?.base ?? []) await dropLayer(oci, id, { kind: "base", holder: dir });
-  const next = record.restoring?.tree?.of;
+  if (record !== undefined) await release(oci, dir, record);
+  for (const { id } of record?.restoring?.base ?? []) await dropLayer(oci, id, { kind: "base", holder: dir });
+  const next = record?.restoring?.tree?.of;
   if (next !== undefined) await dropLayer(oci, next, { kind: "last", holder: dir });
   for (const name of [RECORD_NAME, VIEW_NAME, POINTS]) await rm(join(dir, name), { recursive: true, force: true });
-  await removeIndexes(oci, dir, "");
+  await removeIndexes(oci, dir, null);
 }
 
 /** Whether a machine's folder still uses a layer in the way that a reference says. */
 export async function isMachineUsing(dir: string, kind: ReferenceKind, id: string): Promise<boolean> {
   if (!existsSync(dir)) return false;
   if (kind === "point") return existsSync(join(dir, POINTS, id));
-  const record = await readMachine(dir);
+  const record = await ignore(readMachine(dir), "it may use the layer");
+  if (record === undefined) return true;
   if (kind === "last") return record.last?.id === id || record.restoring?.tree?.of === id;
   return [...record.base, ...(record.restoring?.base ?? [])].some((layer) => layer.id === id);
 }

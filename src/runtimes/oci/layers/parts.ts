@@ -49,7 +49,7 @@ export function partsOf(
   const placeOwn = rootKey !== null ? place : hasDisk ? onDisk : inSandbox;
   const hasHome = layer !== undefined || basis.homeLayers.length > 0 || base.length > 0;
   return {
-    root: placeOwn(rootKey === null ? "root" : `root-${rootKey}`),
+    root: placeOwn(rootName(rootKey)),
     home: hasHome ? place("home") : null,
     workspace: workspace.kind === "folder" && workspace.access === "overlay" ? place("workspace") : null,
     binds: writable.map((bind, index) => (rootKey === null ? oldBind(index, hasDisk) : place(bindName(bind)))),
@@ -60,6 +60,8 @@ export function partsOf(
 export const isOnDisk = (upper: string) => upper.startsWith("disk/");
 /** Where the launcher sees a writable layer on a disk that it only reads. */
 export const liveUpper = (upper: string) => upper.replace(/^disk\//, "live/");
+
+const rootName = (rootKey: string | null) => (rootKey === null ? "root" : `root-${rootKey}`);
 
 type Place = (name: string) => Part;
 
@@ -83,9 +85,11 @@ export const onLayerDisk: Place = (name) => {
   return { name, upper: `disk/${prefix}upper`, work: `disk/${prefix}work` };
 };
 
+const oldBindName = (index: number) => `bind-${index}`;
+
 function oldBind(index: number, hasDisk: boolean): Part {
   const prefix = hasDisk ? "disk/" : "";
-  return { name: `bind-${index}`, upper: `${prefix}bind-upper-${index}`, work: `${prefix}bind-work-${index}` };
+  return { name: oldBindName(index), upper: `${prefix}bind-upper-${index}`, work: `${prefix}bind-work-${index}` };
 }
 
 /** Identifies a bind by what it mounts where: its index may differ in the session's next sandbox. */
@@ -105,13 +109,14 @@ const digest = (text: string) => createHash("sha256").update(text).digest("hex")
 /** Returns a basis with a machine's frozen layers above its other layers. */
 export function withBase(oci: OciContext, { basis, base, rootKey }: Pick<OciDetails, "basis" | "base" | "rootKey">): Basis {
   if (base.length === 0) return basis;
-  const rootName = `root-${rootKey}`;
   const of = (name: string) => frozenParts(oci, base, name);
+  const writable = basis.root.binds.filter((bind) => bind.writable);
+  const nameOf = (bind: RootBind) => (rootKey === null ? oldBindName(writable.indexOf(bind)) : bindName(bind));
   return {
     ...basis,
     root: {
-      layers: [...of(rootName).map((dir) => ({ dir, mapped: false })), ...basis.root.layers],
-      binds: basis.root.binds.map((bind) => ({ ...bind, layers: [...of(bindName(bind)), ...bind.layers] })),
+      layers: [...of(rootName(rootKey)).map((dir) => ({ dir, mapped: false })), ...basis.root.layers],
+      binds: basis.root.binds.map((bind) => ({ ...bind, layers: [...of(nameOf(bind)), ...bind.layers] })),
     },
     workspaceLayers: [...of("workspace"), ...basis.workspaceLayers],
     homeLayers: [...of("home"), ...basis.homeLayers],

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -157,6 +157,63 @@ describe.skipIf(!asRoot).each(disks)("points of a machine on $name", ({ name, mo
     await again.destroy();
     await runtime.removeLayer?.(layer);
     expect(readdirSync(join(stateDir, "layers"))).toEqual([]);
+  });
+
+  it("starts sandboxes from a snapshot of a session's sandbox beside the session, not in it", async () => {
+    const layer = newLayer("layer");
+    const sandbox = await machine(layer);
+    await sh(sandbox, "echo stored > five; echo stored > ~/five");
+    await points().take(layer, { sandbox: sandbox.id, bytesMax });
+    const id = await sandbox.snapshot();
+    await sh(sandbox, "echo session > five");
+    const copy = await runtime.create(configOf({ template: { kind: "snapshot", id } }));
+    expect((await sh(copy, "cat five ~/five; echo copy > five; echo copy > only; echo copy > ~/only")).text).toBe("stored\nstored");
+    expect((await sh(sandbox, "cat five ~/five; ls only ~/only 2>/dev/null")).text).toBe("session\nstored");
+    await copy.destroy();
+    await runtime.removeSnapshot(id);
+    await sandbox.destroy();
+    await runtime.removeLayer?.(layer);
+  });
+
+  it("stores a moved folder after the sandbox that moved it has ended", async () => {
+    const layer = newLayer("layer");
+    const sandbox = await machine(layer);
+    await sh(sandbox, "mv a moved");
+    await sandbox.destroy();
+    const { id } = await points().take(layer, { bytesMax });
+    await points().restore(layer, null);
+    await using view = await machine(layer, id ?? "");
+    expect((await sh(view, "cat moved/b/c/one; ls")).text).toBe("a/b/c/onee\nfive\nmoved");
+    await runtime.removeLayer?.(layer);
+  });
+
+  it("keeps every layer when the state folder is moved", async () => {
+    const layer = join(stateDir, "sessions", "mine", "layer");
+    mkdirSync(layer, { recursive: true, mode: 0o755 });
+    const sandbox = await machine(layer);
+    await sh(sandbox, "echo first > five");
+    const { id } = await points().take(layer, { sandbox: sandbox.id, bytesMax });
+    await sandbox.destroy();
+    await runtime[Symbol.asyncDispose]();
+    const moved = join(base, "moved");
+    renameSync(stateDir, moved);
+    // The process that made the references has ended.
+    for (const name of readdirSync(join(moved, "layers"))) {
+      const references = join(moved, "layers", name, "references");
+      for (const file of readdirSync(references)) {
+        const reference = JSON.parse(readFileSync(join(references, file), "utf8"));
+        writeFileSync(join(references, file), JSON.stringify({ ...reference, maker: { ...reference.maker, startTicks: 1 } }));
+      }
+    }
+    runtime = createOciRuntime({ stateDir: moved, guestPath }, settings);
+    await runtime.sweep();
+    const there = join(moved, "sessions", "mine", "layer");
+    {
+      await using view = await machine(there, id ?? "");
+      expect((await sh(view, "cat five")).text).toBe("first");
+    }
+    await runtime.removeLayer?.(there);
+    expect(readdirSync(join(moved, "layers"))).toEqual([]);
   });
 
   it("forks forks in a row, which outlive each other", async () => {

@@ -12,9 +12,10 @@ import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 import { copyTree, measure } from "./copy-tree.ts";
 import { hasLayerDisk, makeDiskLike, removeLayerDisk } from "./disk.ts";
-import { chainOf, type ReferenceKind } from "./frozen-layers.ts";
+import { chainOf, duringLayerWork, needsParent, type ReferenceKind } from "./frozen-layers.ts";
 import { liveDir } from "./live-tree.ts";
 import {
+  finishInterruptedRestore,
   finishRestore,
   isMachineUsing,
   keepPoint,
@@ -31,6 +32,18 @@ import { frozenParts, isOldCopy, lastingFolders, machineOfLayer, machineOfSandbo
 const DRAFT_NAME = "upper-draft";
 
 export function ociPoints(oci: OciContext): MachinePoints {
+  const points = createPoints(oci);
+  return {
+    take: (...request) => duringLayerWork(oci, () => points.take(...request)),
+    restore: (...request) => duringLayerWork(oci, () => points.restore(...request)),
+    fork: (...request) => duringLayerWork(oci, () => points.fork(...request)),
+    keep: (...request) => duringLayerWork(oci, () => points.keep(...request)),
+    remove: (...request) => duringLayerWork(oci, () => points.remove(...request)),
+    list: points.list,
+  };
+}
+
+function createPoints(oci: OciContext): MachinePoints {
   return {
     async take(layer, { sandbox, bytesMax }) {
       await finishRestore(oci, layer);
@@ -70,23 +83,29 @@ export async function takeSandboxPoint(oci: OciContext, record: SandboxRecord, o
 
 /** See `Runtime.layerFolders`. */
 export async function workspaceFolders(oci: OciContext, layer: string, { point }: { point?: string } = {}): Promise<string[] | null> {
-  if (point === undefined && hasLayerDisk(layer)) return null;
-  if (point === undefined) return [join(liveDir(layer), "upper"), ...frozenParts(oci, (await readMachine(layer)).base, "workspace")];
+  if (point === undefined) {
+    await finishInterruptedRestore(oci, layer);
+    if (hasLayerDisk(layer)) return null;
+    return [join(liveDir(layer), "upper"), ...frozenParts(oci, (await readMachine(layer)).base, "workspace")];
+  }
   if (isOldCopy(point)) return [join(layer, point)];
   return frozenParts(oci, await chainOf(oci, point), "workspace");
 }
 
 /** Removes everything that sandboxes wrote to a layer, and its points. */
 export async function removeLayer(oci: OciContext, layer: string): Promise<void> {
-  await removeFiles(oci, lastingFolders(layer));
-  removeLayerDisk(layer);
-  await releaseMachine(oci, layer);
-  releaseLayer(oci, layer);
+  await duringLayerWork(oci, async () => {
+    await removeFiles(oci, lastingFolders(layer));
+    removeLayerDisk(layer);
+    await releaseMachine(oci, layer);
+    releaseLayer(oci, layer);
+  });
 }
 
 /** Whether a frozen layer's reference is still in use; see `sweepLayers`. */
 export function isReferenced(kind: ReferenceKind, holder: string, id: string): Promise<boolean> {
   if (kind === "point" || kind === "last" || kind === "base") return isMachineUsing(holder, kind, id);
+  if (kind === "child") return Promise.resolve(needsParent(holder));
   return Promise.resolve(existsSync(holder));
 }
 

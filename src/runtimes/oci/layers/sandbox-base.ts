@@ -12,7 +12,7 @@ import { chainOf, dropLayer, frozenDir, holdLayer } from "./frozen-layers.ts";
 import { layerOf } from "./layer-of.ts";
 import type { StoredLayer } from "./layers.ts";
 import { liveDir } from "./live-tree.ts";
-import { readMachine } from "./machine.ts";
+import { finishInterruptedRestore, finishRestore, readMachine } from "./machine.ts";
 import type { MountedLayer } from "./mounted-layer.ts";
 import { bindName, frozenParts, isOldCopy, liveUpper, machineOfLayer, onLayerDisk } from "./parts.ts";
 
@@ -23,6 +23,14 @@ export const NOW = "now";
 function viewOf({ workspace }: Pick<SandboxConfig, "workspace">): { layer: string; at: string } | null {
   if (workspace.kind !== "folder" || workspace.layer === undefined || workspace.view === undefined) return null;
   return { layer: workspace.layer, at: workspace.view };
+}
+
+/** Completes what an interrupted restore left in the session that a sandbox works in or shows. */
+export async function finishRestoreFor(oci: OciContext, config: SandboxConfig): Promise<void> {
+  const layer = layerOf(config);
+  if (layer !== undefined) await finishRestore(oci, layer);
+  const view = viewOf(config);
+  if (view?.at === NOW) await finishInterruptedRestore(oci, view.layer);
 }
 
 /** Returns the frozen layers below a new sandbox's own. */

@@ -12,7 +12,7 @@ import { isRunning } from "../../../sandbox/process-identity.ts";
 import { Basis } from "../details.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
-import { dropLayer } from "./frozen-layers.ts";
+import { dropLayer, duringLayerWork } from "./frozen-layers.ts";
 import { MountedLayer } from "./mounted-layer.ts";
 
 /** What is stored about a snapshot, next to its layers. */
@@ -70,7 +70,9 @@ export async function publishSnapshot(oci: OciContext, draft: string, record: Sn
   } finally {
     await file.close();
   }
+  oci.context.crashpoint?.("snapshot.published:before");
   await rename(draft, snapshotDir(oci, record.id));
+  oci.context.crashpoint?.("snapshot.published:after");
 }
 
 /** Returns all snapshots, and the folders of partly removed ones and of unfinished ones whose creators died. */
@@ -106,6 +108,7 @@ export async function makeSnapshotDraft(oci: OciContext, id: SnapshotId): Promis
   const { pid, startTicks } = oci.store.thisProcess();
   const draft = join(root, `${DRAFT_PREFIX}${pid}-${startTicks}-${id}`);
   await mkdir(draft, { mode: 0o700 });
+  oci.context.crashpoint?.("snapshot.drafted:after");
   return draft;
 }
 
@@ -159,11 +162,17 @@ export async function usedLayers(
  * leaves. Idempotent.
  */
 export async function removeSnapshotFiles(oci: OciContext, id: SnapshotId): Promise<void> {
+  await duringLayerWork(oci, () => removeSnapshotNow(oci, id));
+}
+
+async function removeSnapshotNow(oci: OciContext, id: SnapshotId): Promise<void> {
   const record = await ignore(readSnapshot(oci, id), "without a record, a sweep finds the layers that it held");
   const trashDir = join(oci.context.stateDir, "snapshots", `${GONE_PREFIX}${id}`);
+  oci.context.crashpoint?.("snapshot.removed:before");
   await rename(snapshotDir(oci, id), trashDir).catch((error: unknown) => {
     if (!isErrno(error, "ENOENT")) throw error;
   });
+  oci.context.crashpoint?.("snapshot.removed:after");
   await removeFiles(oci, [trashDir]);
   // After a crash here, a sweep finds that the snapshot no longer exists.
   for (const layer of record?.layers ?? []) await dropLayer(oci, layer.id, { kind: "snapshot", holder: snapshotDir(oci, id) });

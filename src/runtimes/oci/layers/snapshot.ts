@@ -4,7 +4,7 @@ import type { SandboxRecord } from "../../../sandbox/store.ts";
 import type { OciDetails } from "../details.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
-import { bytesOf, chainOf, dropLayer, holdLayer } from "./frozen-layers.ts";
+import { bytesOf, chainOf, dropLayer, duringLayerWork, holdLayer } from "./frozen-layers.ts";
 import type { MountedLayer } from "./mounted-layer.ts";
 import { withBase } from "./parts.ts";
 import { takeSandboxPoint } from "./points.ts";
@@ -23,8 +23,12 @@ export interface SnapshotRequest {
  * since the first. Throws `unsupported`, `no_space`, `busy`.
  */
 export async function takeSnapshot(oci: OciContext, request: SnapshotRequest): Promise<SnapshotId> {
+  refuse(request.record);
+  return await duringLayerWork(oci, () => storeSnapshot(oci, request));
+}
+
+async function storeSnapshot(oci: OciContext, request: SnapshotRequest): Promise<SnapshotId> {
   const { record, details } = request;
-  refuse(record);
   const id = newSnapshotId();
   const draft = await makeSnapshotDraft(oci, id);
   const dir = snapshotDir(oci, id);
