@@ -187,7 +187,8 @@ describe.skipIf(!asRoot)("kill -9 at every write of the layer store", () => {
       if (died.signal !== "SIGKILL") tell(`did not die: ${died.complaint}`);
       await runtime.sweep();
       for (const problem of problems(scene)) tell(problem);
-      for (const text of what === "restore" || what === "fork" ? [] : await outcome(scene)) if (text !== NEW) tell(`half: ${text}`);
+      for (const text of ["restore", "fork", "removePoint"].includes(what) ? [] : await outcome(scene))
+        if (text !== NEW) tell(`half: ${text}`);
       await work(runtime, scene.request).catch((error: Error) => what.startsWith("remove") || tell(`again: ${error.message}`));
       for (const text of await outcome(scene)) if (text !== NEW) tell(`after the repetition: ${text}`);
       const left = readdirSync(scene.layer).filter((name) => /^old-|\.tmp$/.test(name) || name.startsWith("index-"));
@@ -205,18 +206,22 @@ describe.skipIf(!asRoot)("kill -9 at every write of the layer store", () => {
   test("a sweep that dies is finished by the next one", { timeout: 300_000 }, async () => {
     const wrong: string[] = [];
     const remains = async () => {
-      // A fork that died before its machine was written, a half layer and a merge, and a removal that began.
-      const scene = await prepare("take");
-      await inProcess({ ...scene.request, crashAt: "layer.merged:before#1" });
-      await inProcess({ ...(await prepare("removeLayer")).request, crashAt: "machine.written:before#1" });
-      await inProcess({ ...scene.request, crashAt: "layer.drafted:after#1" });
-      rmSync(join(scene.layer, "machine.json"), { force: true });
-      await scene.sandbox?.destroy();
-      return { ...scene, sandbox: null };
+      // An unfinished merge, a half layer, a removal that began, and a fork whose machine was not written.
+      const scene = await prepare("fork");
+      await inProcess({ ...scene.request, what: "take", sandbox: "", crashAt: "layer.merged:before#1" });
+      await inProcess({ ...scene.request, crashAt: "machine.written:before#1" });
+      const sandbox = await machine(scene.layer);
+      await sh(sandbox, "echo > more");
+      await inProcess({ ...scene.request, what: "take", sandbox: sandbox.id, crashAt: "layer.published:after#1" });
+      await inProcess({ ...scene.request, what: "take", sandbox: sandbox.id, crashAt: "layer.drafted:after#1" });
+      await sandbox.destroy();
+      return scene;
     };
     const first = await remains();
     const { points, code } = await inProcess({ ...first.request, what: "sweep" });
     expect(code).toBe(0);
+    expect(points).toContain("layer.removed:after");
+    await clear(first);
     for (const crashAt of numbered(points)) {
       const scene = await remains();
       const died = await inProcess({ ...scene.request, what: "sweep", crashAt });

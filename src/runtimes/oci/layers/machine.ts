@@ -181,8 +181,11 @@ async function takeParts(oci: OciContext, machine: Machine, taking: Taking) {
     // A folder was moved. Its files are complete only where the layers are mounted over what is below them.
     if (!(error instanceof CaissonError) || error.details?.step !== "moved") throw error;
     const view = await readView(machine.dir);
-    await discardDraft(oci, taking.draft);
+    // The indexes, too: otherwise the parts that were stored before the moved folder would count as unchanged.
+    const index = join(machine.dir, taking.index);
+    await removeFiles(oci, [taking.draft.dir, index]);
     await mkdir(taking.draft.parts, { recursive: true, mode: 0o700 });
+    await mkdir(index, { mode: 0o700 });
     return await launchPoint(oci, machine, taking, view);
   }
 }
@@ -207,7 +210,8 @@ export async function writeView(dir: string, view: View): Promise<void> {
 }
 
 async function launchPoint(oci: OciContext, machine: Machine, { draft, record, index, bytesMax }: Taking, view: View) {
-  const before = join(machine.dir, record.last?.index ?? index);
+  // Without a last point, there is no such folder.
+  const before = join(machine.dir, record.last?.index ?? `${INDEX_PREFIX}none`);
   const plan: PlanRecord[] = [
     ...(view.records.length > 0 ? view.records : [...oci.identity().plan, ...(machine.disk === undefined ? [] : [machine.disk])]),
     ["bytes-max", bytesMax],

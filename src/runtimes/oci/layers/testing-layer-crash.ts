@@ -20,7 +20,7 @@ export async function work(runtime: OciRuntime, { what, layer, other, sandbox }:
   const bytesMax = 1024 ** 3;
   const open = async () => await runtime.open(sandbox as never);
   const works: Record<LayerWork["what"], () => Promise<unknown>> = {
-    take: () => points.take(layer, { sandbox: sandbox as never, bytesMax }),
+    take: () => points.take(layer, { ...(sandbox !== "" && { sandbox: sandbox as never }), bytesMax }),
     restore: () => points.restore(layer, other),
     fork: () => points.fork(layer, other, { bytesMax }),
     removePoint: () => points.remove(layer, other),
