@@ -97,7 +97,7 @@ test.for(Object.entries(cases))(
     const diff = async (name: string) => (await ok(["diff", name, "--no-pager"], cwd)).text;
     const whole = await diff(run);
     let later = "";
-    /** A run of its own for each crash: a fork with another turn. */
+    /** A separate run for each crash: a fork with another turn. */
     const newFork = async () => {
       const { runs } = JSON.parse((await ok(["fork", run, "--json"], cwd)).text) as { runs: { run: string }[] };
       const fork = runs[0]?.run ?? "";

@@ -10,7 +10,7 @@ const ok = async (argv: readonly string[], cwd: string, env: Record<string, stri
   return result;
 };
 
-/** Everything that Caisson gives to a sandbox and that belongs to nobody else. */
+/** Everything confidential that Caisson creates for one sandbox. */
 function confidentialOf(sandbox: string): Record<string, string> {
   const folder = join(cli.home(), "sandboxes", sandbox);
   const network = readdirSync(folder).find((name) => /^network-\d+\.json$/.test(name)) ?? "";
@@ -47,7 +47,7 @@ test("points, snapshots and sessions contain nothing confidential of their sandb
   const env = { ANTHROPIC_API_KEY: "sk-ant-key-of-the-provider" };
   const options = ["--network", "example.org", "--secret", `TOKEN@example.org;from=file:${secret}`, "--gateway", "anthropic"];
   const access = [...options, "--station-access", "--allow-root", "--runtime", "oci"];
-  // Programs that read what they are given, and a socket of their own.
+  // Programs that read what they are given, and bind a socket.
   const use = `cat /run/caisson/* > /dev/null; env > /dev/null; echo marker-of-the-test | tee marker ~/marker; sudo touch /etc/marker
     python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("own.sock")'; git ls-remote https://example.invalid; true`;
 

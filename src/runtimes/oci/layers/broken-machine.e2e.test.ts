@@ -37,7 +37,7 @@ afterEach(async () => {
   rmSync(base, { recursive: true, force: true });
 });
 
-/** Everything of each file but its times and what a merge changes: type, mode, owner, size, blocks, target, attributes, content. */
+/** Prints each file with its type, mode, owner, size, holes, links, target, content and attributes. */
 const LOOK = `import hashlib, os, stat
 def look(top):
     for folder, names, files in sorted(os.walk(top)):

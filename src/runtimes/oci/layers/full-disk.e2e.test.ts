@@ -8,7 +8,7 @@ import { asRoot, configOf, guestPath, nothing, remainsOf, settings, sh } from ".
 const bytesMax = 1024 ** 3;
 
 test.skipIf(!asRoot)(
-  "a full disk leaves no half point, snapshot or fork, and all of them work again with room",
+  "a full disk leaves no half point, snapshot or fork",
   {
     timeout: 240_000,
   },
@@ -39,7 +39,7 @@ test.skipIf(!asRoot)(
         expect(stored()).toEqual(before);
         expect(readdirSync(layer)).toEqual(inLayer);
         expect(freeBytes - disk.freeBytes()).toBeLessThan(1_000_000);
-        // It is not frozen any more.
+        // It is no longer frozen.
         expect((await sh(sandbox, "cat second")).text).toBe("second");
       }
       await expect(points.fork(layer, fork, { bytesMax: 1000 })).rejects.toMatchObject({ code: "too_large" });

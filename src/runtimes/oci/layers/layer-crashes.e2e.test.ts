@@ -13,7 +13,7 @@ let base: string;
 let stateDir: string;
 let folder: string;
 let runtime: OciRuntime;
-/** A session with so many points that the next one of its forks merges the chain. */
+/** A session whose forks merge the chain of layers with their first point. */
 let origin: string;
 let originPoints: string[];
 let layers = 0;
@@ -33,7 +33,7 @@ const take = async (layer: string, sandbox: OwnedSandbox) => {
   return point?.id ?? "";
 };
 
-/** Runs the work in a process of its own. Returns the crash points that it passed, the one at which it died last. */
+/** Runs the work in a separate process. Returns the crash points that it passed, the one at which it died last. */
 async function inProcess(request: LayerWork): Promise<{ signal: string | null; code: number | null; points: string[]; complaint: string }> {
   const program = join(import.meta.dirname, "testing-layer-crash.ts");
   const child = spawn(process.execPath, [program, JSON.stringify(request)], { stdio: ["ignore", "pipe", "pipe"] });
@@ -138,7 +138,7 @@ async function clear({ layer, sandbox, request }: Scene): Promise<void> {
   if (request.what === "fork") await runtime.removeLayer?.(request.other);
 }
 
-/** Names each crash point with its number, as often as it was passed, but of many alike only the first, second and last. */
+/** Numbers the crash points that a process passed. Of many with one name, the first, second and last are enough. */
 function numbered(points: readonly string[]): string[] {
   const counts = Map.groupBy(points, (name) => name);
   return [...counts].flatMap(([name, { length }]) =>

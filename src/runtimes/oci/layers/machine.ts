@@ -210,7 +210,7 @@ export async function writeView(dir: string, view: View): Promise<void> {
 }
 
 async function launchPoint(oci: OciContext, machine: Machine, { draft, record, index, bytesMax }: Taking, view: View) {
-  // Without a last point, there is no such folder.
+  // Without a last point that has an index, there is no such folder.
   const before = join(machine.dir, record.last?.index ?? `${INDEX_PREFIX}none`);
   const plan: PlanRecord[] = [
     ...(view.records.length > 0 ? view.records : [...oci.identity().plan, ...(machine.disk === undefined ? [] : [machine.disk])]),

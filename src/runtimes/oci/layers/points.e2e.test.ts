@@ -159,7 +159,7 @@ describe.skipIf(!asRoot).each(disks)("points of a machine on $name", ({ name, mo
     expect(readdirSync(join(stateDir, "layers"))).toEqual([]);
   });
 
-  it("starts sandboxes from a snapshot of a session's sandbox beside the session, not in it", async () => {
+  it("starts sandboxes from a snapshot of a session's sandbox beside the session", async () => {
     const layer = newLayer("layer");
     const sandbox = await machine(layer);
     await sh(sandbox, "echo stored > five; echo stored > ~/five");

@@ -35,9 +35,9 @@ export async function work(runtime: OciRuntime, { what, layer, other, sandbox }:
 
 const [, , request] = process.argv;
 if (import.meta.main && request !== undefined) {
-  const asked = JSON.parse(request) as LayerWork;
-  const crashpoint = createCrashpoint({ ...defined({ at: asked.crashAt }), onPoint: (name) => process.stdout.write(`${name}\n`) });
-  await work(createOciRuntime({ stateDir: asked.stateDir, guestPath, crashpoint }, settings), asked);
+  const layerWork = JSON.parse(request) as LayerWork;
+  const crashpoint = createCrashpoint({ ...defined({ at: layerWork.crashAt }), onPoint: (name) => process.stdout.write(`${name}\n`) });
+  await work(createOciRuntime({ stateDir: layerWork.stateDir, guestPath, crashpoint }, settings), layerWork);
   // Its connections to sandboxes would keep it alive.
   process.exit();
 }
