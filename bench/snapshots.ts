@@ -7,6 +7,7 @@ import { mountBtrfs } from "../test/support/small-disk.ts";
 import { summarise, timeEach } from "./measure.ts";
 import { runPeer } from "./peers.ts";
 import { configOf, type Place } from "./place.ts";
+import { benchPooledRuns } from "./pooled-runs.ts";
 import type { Figures, Row, Target } from "./report.ts";
 import { benchTemplateBuilds } from "./template-builds.ts";
 
@@ -36,8 +37,9 @@ export async function benchSnapshots(place: Place): Promise<Figures> {
   const builds = await benchTemplateBuilds(place);
   const forkMs = Math.min(delta.forkMs, btrfs.forkMs);
   const best = btrfs.forkMs < delta.forkMs ? btrfs : delta;
+  const pooled = await benchPooledRuns();
   return {
-    rows: [...rows, ...builds.rows],
+    rows: [...rows, ...builds.rows, ...pooled.rows],
     targets: [
       target("fork of a live sandbox: faster than `cp -a`", delta.copyMs / forkMs, { atLeast: 100 }),
       target("fork of a live sandbox: faster than `docker commit` and `run`", dockerMs.p50 / forkMs, { atLeast: 20 }),
@@ -48,6 +50,7 @@ export async function benchSnapshots(place: Place): Promise<Figures> {
       target("restore over 100 steps against one, delta", delta.restores.many / delta.restores.one, { atMost: 1.5 }),
       target("restore over 100 steps against one, btrfs", btrfs.restores.many / btrfs.restores.one, { atMost: 1.5 }),
       ...builds.targets,
+      ...pooled.targets,
     ],
   };
 }

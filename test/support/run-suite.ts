@@ -12,6 +12,8 @@ export interface SuiteLine {
   outcome?: "passed" | "failed" | "skipped";
   reason?: string;
   error?: string;
+  /** If the sandboxes come from a pool: how many of them waited, and how many could not. */
+  counts?: { pooled: number; fresh: number };
 }
 
 /**
@@ -21,11 +23,17 @@ export async function runSuite(options: {
   suite: "conformance" | "attack";
   user?: { uid: number; gid: number; home: string; name: string };
   ociRuntime?: string;
+  pool?: { sandboxes: number };
 }): Promise<(SuiteLine & Partial<Verdict>)[]> {
   const { suite, user } = options;
   const path = process.env.PATH ?? "/usr/bin:/bin";
   const home = user?.home ?? process.env.HOME ?? "/";
-  const runtimeOptions = { home, path, ...(options.ociRuntime && { ociRuntime: options.ociRuntime }) };
+  const runtimeOptions = {
+    home,
+    path,
+    ...(options.ociRuntime && { ociRuntime: options.ociRuntime }),
+    ...(options.pool && { pool: options.pool }),
+  };
   const program = join(import.meta.dirname, "suite-program.ts");
   const stateDir = mkdtempSync(join(tmpdir(), "caisson-test-"));
   if (user && process.getuid?.() === 0) chownSync(stateDir, user.uid, user.gid);

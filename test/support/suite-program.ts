@@ -9,10 +9,13 @@ import { hostClaims } from "../../src/station/machine/host-claims.ts";
 import { runAttacks } from "../../src/suites/attack/run-attacks.ts";
 import { runConformance } from "../../src/suites/conformance/run-conformance.ts";
 import { networkedForTest } from "./network-host.ts";
+import { pooledRuntime } from "./pooled-runtime.ts";
 
 const [suite, stateDir = "", optionsText = "{}"] = process.argv.slice(2);
 const builds = join(import.meta.dirname, "../../guest/build");
-const runtime = createOciRuntime({ stateDir, guestPath: join(builds, "caisson-guest") }, JSON.parse(optionsText) as OciOptions);
+const options = JSON.parse(optionsText) as OciOptions;
+const created = createOciRuntime({ stateDir, guestPath: join(builds, "caisson-guest") }, options);
+const { runtime, counts } = options.pool === undefined ? { runtime: created, counts: undefined } : pooledRuntime(created);
 const print = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`);
 try {
   const probe = await runtime.probe();
@@ -31,6 +34,7 @@ try {
       onVerdict: print,
     });
   }
+  if (counts !== undefined) print({ counts });
 } finally {
   await runtime[Symbol.asyncDispose]();
 }

@@ -33,11 +33,10 @@ static int workspace_tree(struct launch *launch, const struct plan *plan, const 
   return tree;
 }
 
-/* Creates the empty trees where the stage is visible, for use where it is not. */
-static int *empty_trees(struct launch *launch, const struct plan *plan) {
+int *empty_trees(struct launch *launch, const struct plan *plan, const char *verb) {
   int *trees = xalloc((plan->count + 1) * sizeof *trees);
   for (size_t i = 0; i < plan->count; i++)
-    if (strcmp(plan->records[i].verb, "cover") == 0) trees[i] = empty_tree(launch);
+    if (strcmp(plan->records[i].verb, verb) == 0) trees[i] = empty_tree(launch);
   return trees;
 }
 
@@ -47,22 +46,29 @@ static void add_covers(const struct plan *plan, const int *trees) {
     if (strcmp(plan->records[i].verb, "cover") == 0) cover_below(root, trees[i], plan->records[i].fields);
 }
 
-int attach_workspace(struct launch *launch, const struct plan *plan) {
+int open_sandbox(struct launch *launch, const struct plan *plan, const char **pid) {
   int mounts = -1;
   for (size_t i = 0; i < plan->count; i++) {
     const struct plan_record *record = &plan->records[i];
     if (strcmp(record->verb, "folder") == 0 && chdir(record->fields[0]) != 0) launch_fail("folder", "%s", record->fields[0]);
     if (strcmp(record->verb, "mount-pid") != 0) continue;
-    mounts = open_namespace(record->fields[0], "mnt");
-    map_named(launch, "sandbox")->fd = open_namespace(record->fields[0], "user");
+    *pid = record->fields[0];
+    mounts = open_namespace(*pid, "mnt");
+    map_named(launch, "sandbox")->fd = open_namespace(*pid, "user");
   }
   if (mounts < 0) launch_fail("plan", "mount-pid is missing");
+  return mounts;
+}
+
+int attach_workspace(struct launch *launch, const struct plan *plan) {
+  const char *pid = NULL;
+  int mounts = open_sandbox(launch, plan, &pid);
   if (launch->rootless) enter_user_namespace(launch);
   private_mounts();
   mount_stage(launch, plan);
   const char *target = NULL;
   int tree = workspace_tree(launch, plan, &target);
-  cleanup_free int *covers = empty_trees(launch, plan);
+  cleanup_free int *covers = empty_trees(launch, plan, "cover");
   if (setns(mounts, CLONE_NEWNS) != 0) launch_fail("attach", "cannot enter the sandbox's mount namespace");
   attach_at(launch, tree, "/", target, false);
   add_covers(plan, covers);

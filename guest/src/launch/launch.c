@@ -4,6 +4,7 @@
  *
  *   run         builds and starts a sandbox: `listening`, then `pid N`
  *   attach      mounts a workspace into a live sandbox
+ *   new-root    gives a live sandbox another root
  *   namespaces  creates a user and a network namespace: `pid N`, which holds them until descriptor 3 ends
  *   remove      removes trees that an agent wrote
  *   measure     `bytes N` below the given trees
@@ -108,7 +109,7 @@ int launch_main(int argc, char **argv) {
   die_with_parent();
   if (getppid() != parent) _exit(125);
   signal(SIGPIPE, SIG_IGN);
-  if (argc != 2) die("usage: caisson-guest launch run|attach|namespaces|remove|measure|inside|mappable|point|snapshot|volume|merge < plan");
+  if (argc != 2) die("usage: caisson-guest launch run|attach|new-root|namespaces|remove|measure|inside|mappable|point|snapshot|volume|merge < plan");
   const char *what = argv[1];
   struct launch launch = {.netns_fd = -1};
   /* Static: it is needed until the process ends, which is soon. */
@@ -118,6 +119,7 @@ int launch_main(int argc, char **argv) {
   if (strcmp(what, "run") == 0) return run_sandbox(&launch, &plan);
   if (strcmp(what, "namespaces") == 0) return hold(&launch);
   if (strcmp(what, "attach") == 0) return attach_workspace(&launch, &plan);
+  if (strcmp(what, "new-root") == 0) return give_new_root(&launch, &plan);
   if (strcmp(what, "mappable") == 0) return map_all(&launch, &plan);
   int mounts = -1;
   char *disk = NULL;

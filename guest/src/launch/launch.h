@@ -99,10 +99,14 @@ gid_t outside_gid(struct launch *launch, uint32_t inside);
 void private_mounts(void);
 /* Includes all mounts below it; ignores a path that is not a mount point. */
 void make_read_only(const char *path);
+/* The same for a tree that is not mounted anywhere yet. */
+void make_tree_read_only(int tree, const char *what);
 int clone_tree(const char *path, bool recursive, const char *step);
 /* Options: ro, noexec, rec, file, dev, suid. `map` is the name of a map or "-". */
 int prepared_tree(struct launch *launch, const char *source, const char *options, const char *map);
 void attach_at(struct launch *launch, int tree, const char *root, const char *target, bool file);
+/* Opens a mount point below the root, and creates what is missing. Links of an image are resolved inside the root. */
+int open_target(struct launch *launch, int root, const char *target, bool file);
 /* Plan records: `mkdir PATH MODE UID GID`, `layer NAME SOURCE OPTIONS MAP`, `overlay LAYERS UPPER WORK TARGET`. */
 void make_owned_folder(struct launch *launch, const char **fields);
 void add_layer(struct launch *launch, const char **fields);
@@ -203,7 +207,13 @@ int finish_runtime(struct launch *launch, pid_t pid);
 int filter_file(const char *hex);
 int sealed_copy(const char *path);
 
-/* run.c, attach.c, point.c */
+/* attach.c: enters the sandbox's folder, and opens the user and mount namespaces of its guest. Returns the latter. */
+int open_sandbox(struct launch *launch, const struct plan *plan, const char **pid);
+/* Creates an empty tree for each record with the verb, by the record's index: where the trees are used, no stage is. */
+int *empty_trees(struct launch *launch, const struct plan *plan, const char *verb);
+
+/* run.c, attach.c, new-root.c, point.c */
 int run_sandbox(struct launch *launch, const struct plan *plan);
 int attach_workspace(struct launch *launch, const struct plan *plan);
+int give_new_root(struct launch *launch, const struct plan *plan);
 int take_point(struct launch *launch, const struct plan *plan);

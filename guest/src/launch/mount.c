@@ -45,6 +45,10 @@ static void set_attributes(int tree, uint64_t set, int userns_fd, const char *wh
     launch_fail(userns_fd >= 0 ? "idmap" : "mount", "%s", what);
 }
 
+void make_tree_read_only(int tree, const char *what) {
+  set_attributes(tree, ATTR_RDONLY, -1, what);
+}
+
 void make_read_only(const char *path) {
   struct mount_attributes attributes = {.set = ATTR_RDONLY};
   if (syscall(CALL_MOUNT_SETATTR, AT_FDCWD, path, RECURSIVE, &attributes, sizeof attributes) != 0 && errno != ENOENT && errno != EINVAL)
@@ -68,8 +72,7 @@ int open_in_root(int root, const char *path, uint64_t flags) {
   return (int)syscall(CALL_OPENAT2, root, path, &how, sizeof how);
 }
 
-/* Opens a mount point below the root, and creates what is missing. Links of an image are resolved inside the root. */
-static int open_target(struct launch *launch, int root, const char *target, bool file) {
+int open_target(struct launch *launch, int root, const char *target, bool file) {
   char path[4096];
   if (snprintf(path, sizeof path, "%s", target) >= (int)sizeof path) launch_fail("plan", "the path of a mount point is too long");
   int found = open_in_root(root, path, O_PATH);
@@ -110,10 +113,10 @@ void attach_at(struct launch *launch, int tree, const char *root, const char *ta
 }
 
 void place(const struct launch *launch, const char *path, char out[static PATH_MAX]) {
-  bool on_disk = strncmp(path, "disk/", 5) == 0, live = strncmp(path, "live/", 5) == 0;
-  const char *before = on_disk ? launch->stage : live ? launch->live : "";
+  bool on_stage = strncmp(path, "disk/", 5) == 0 || strncmp(path, "l/", 2) == 0, live = strncmp(path, "live/", 5) == 0;
+  const char *before = on_stage ? launch->stage : live ? launch->live : "";
   const char *rest = live ? path + 5 : path;
-  if (snprintf(out, PATH_MAX, "%s%s%s", before, on_disk || live ? "/" : "", rest) >= PATH_MAX) launch_fail("plan", "a path is too long");
+  if (snprintf(out, PATH_MAX, "%s%s%s", before, on_stage || live ? "/" : "", rest) >= PATH_MAX) launch_fail("plan", "a path is too long");
 }
 
 void make_owned_folder(struct launch *launch, const char **fields) {

@@ -42,13 +42,22 @@ export async function findAgents(places: AgentPlaces): Promise<FoundAgent[]> {
     ...places.folders.map((folder): [string, AgentOrigin] => [folder, "folder"]),
   ];
   const found = new Map<string, FoundAgent>();
-  for (const [folder, origin] of folders) {
-    for (const path of await agentFilesIn(folder)) {
-      if (!found.has(path)) found.set(path, await loadAgent(path, origin));
-    }
-  }
+  const agents = await Promise.all(folders.map(([folder, origin]) => (origin === "built-in" ? loadBuiltIn() : loadFolder(folder, origin))));
+  for (const agent of agents.flat()) if (!found.has(agent.path)) found.set(agent.path, agent);
   return [...found.values()];
 }
+
+async function loadFolder(folder: string, origin: AgentOrigin): Promise<FoundAgent[]> {
+  return await Promise.all((await agentFilesIn(folder)).map((path) => loadAgent(path, origin)));
+}
+
+/** Our own files do not change while the program runs, and every run looks for its agent among them. */
+function loadBuiltIn(): Promise<FoundAgent[]> {
+  builtIn ??= loadFolder(builtInAgents, "built-in");
+  return builtIn;
+}
+
+let builtIn: Promise<FoundAgent[]> | undefined;
 
 /** Returns the paths of the agent files in a folder; empty if the folder does not exist. */
 export async function agentFilesIn(folder: string): Promise<string[]> {

@@ -5,8 +5,9 @@ import type { SandboxRecord } from "../../sandbox/store.ts";
 import { cgroupFolders, removeEmptyGroups } from "./cgroups/cgroup.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { endWork } from "./end-sandbox.ts";
+import { SOCKET_NAME } from "./launch/launch-plan.ts";
 import type { OciContext } from "./oci-context.ts";
-import { bringUp, SOCKET_NAME } from "./start-sandbox.ts";
+import { bringUp } from "./start-sandbox.ts";
 
 /**
  * Ends all processes of a sandbox and starts a guest again over its own files: id, name, limits and layers do not

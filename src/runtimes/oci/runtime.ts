@@ -19,12 +19,13 @@ import { detailsOf, type OciDetails } from "./details.ts";
 import { endUnrecorded } from "./end-sandbox.ts";
 import { conditionOf, thawAfterDeath } from "./freeze.ts";
 import { processesOf } from "./identity/namespace-processes.ts";
+import { SOCKET_NAME } from "./launch/launch-plan.ts";
 import { packFiles, unpackFiles } from "./layers/pack-files.ts";
 import { ociPoints, removeLayer, workspaceFolders } from "./layers/points.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import { createOciContext, type OciContext, type OciOptions } from "./oci-context.ts";
-import { createPool } from "./pool.ts";
-import { SOCKET_NAME, type Started, startSandbox } from "./start-sandbox.ts";
+import { createPool } from "./pool/pool.ts";
+import { type Started, startSandbox } from "./start-sandbox.ts";
 import { sweepSandboxes } from "./sweep.ts";
 import { createWall, statsOf } from "./wall.ts";
 

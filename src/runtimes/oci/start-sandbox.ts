@@ -1,47 +1,36 @@
 import { join } from "node:path";
-import { defaultLimits } from "../../contract/defaults/default-limits.ts";
 import { CaissonError } from "../../contract/error/error.ts";
+import type { SandboxId } from "../../contract/ids.ts";
 import type { SandboxConfig } from "../../contract/sandbox/sandbox.ts";
 import { ignore } from "../../lib/failures.ts";
-import { gitSettingsFile } from "../../sandbox/git-settings.ts";
 import { connectGuest, type GuestConnection } from "../../sandbox/guest/connection.ts";
-import { makeGuestToken, tokenName } from "../../sandbox/guest-token.ts";
-import { makeInsideFolder } from "../../sandbox/inside-folder.ts";
-import { WORKSPACE } from "../../sandbox/path.ts";
+import { makeGuestToken } from "../../sandbox/guest-token.ts";
 import { startedProcess } from "../../sandbox/process-identity.ts";
 import { resolveMounts } from "../../sandbox/shared-folders.ts";
 import { viewState } from "../../sandbox/state-places.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { findBasis, templateLayers, withSnapshotWorkspace } from "./basis.ts";
-import { cgroupEntrances, cgroupFolders, cgroupViews, makeCgroups } from "./cgroups/cgroup.ts";
+import { cgroupFolders, makeCgroups } from "./cgroups/cgroup.ts";
 import { limitCgroups } from "./cgroups/cgroup-limits.ts";
 import { enterScope, SCOPE_STEP } from "./cgroups/cgroup-scope.ts";
 import type { OciDetails } from "./details.ts";
 import type { OciBinary } from "./discover.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { enforcedLimits } from "./enforced-limits.ts";
-import { holdRange, identityOf, rangeFor, suitableNamespaces } from "./identity/id-ranges.ts";
-import type { Identity } from "./identity/identity.ts";
-import { bundleConfig } from "./launch/bundle.ts";
-import { filterRecord } from "./launch/call-filter.ts";
-import type { PlanRecord } from "./launch/launcher.ts";
+import { holdRange, rangeFor, suitableNamespaces } from "./identity/id-ranges.ts";
+import { launchPlan, noteView, SOCKET_NAME } from "./launch/launch-plan.ts";
 import type { HeldNamespaces } from "./launch/namespace-pool.ts";
-import { transparentRecords } from "./launch/transparent.ts";
-import { diskKind, diskRecords, layerState, liveDisk, makeDisk, noteDiskParts } from "./layers/disk.ts";
-import { homeRecords } from "./layers/home.ts";
+import { diskKind, layerState, makeDisk } from "./layers/disk.ts";
 import { layerOf } from "./layers/layer-of.ts";
-import { holdRecords, type PlaceLayer, placeLayer, placeView, resolveWorkspace, rootRecords, workspaceRecords } from "./layers/layers.ts";
+import { resolveWorkspace } from "./layers/layers.ts";
 import { createLiveTree } from "./layers/live-tree.ts";
-import { writeView } from "./layers/machine.ts";
-import { mountRecords, withMounts } from "./layers/mounts.ts";
-import { partsOf, rootKeyOf, withBase } from "./layers/parts.ts";
-import { baseOf, finishRestoreFor, holdBase, viewedDisk, viewedLayers, withLastingBinds } from "./layers/sandbox-base.ts";
+import { withMounts } from "./layers/mounts.ts";
+import { rootKeyOf } from "./layers/parts.ts";
+import { baseOf, finishRestoreFor, holdBase, withLastingBinds } from "./layers/sandbox-base.ts";
 import type { OciContext } from "./oci-context.ts";
 import { withRepository } from "./repository-bind.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
-import { sandboxUser } from "./template/etc-files.ts";
 
-export const SOCKET_NAME = "guest.sock";
 const WELCOME_TIMEOUT_MS = 30_000;
 
 export interface Started {
@@ -82,6 +71,37 @@ export async function startSandbox(oci: OciContext, options: StartOptions): Prom
 
 async function startOnce(oci: OciContext, options: StartOptions): Promise<Started> {
   const { store } = oci;
+  const id = store.newId();
+  const planned = await planSandbox(oci, options, {
+    id,
+    async firstId(config) {
+      const namespaces = suitableNamespaces(options.namespaces, config);
+      if (namespaces === undefined) return await rangeFor(oci, { id, config });
+      holdRange(oci, namespaces.firstId, store.dir(id));
+      return namespaces.firstId;
+    },
+  });
+  const { record, details } = planned;
+  store.note(record);
+  try {
+    await holdBase(oci, record, details);
+    const namespaces = suitableNamespaces(options.namespaces, record.spec);
+    return await bringUp(oci, { record, details, options: { ...options, namespaces } });
+  } catch (error) {
+    await ignore(endSandbox(oci, record, details), "the next sweep removes the rest; we throw the first error");
+    throw error;
+  }
+}
+
+/**
+ * Returns the record of a sandbox that does not exist yet. Resolves folders, puts the template on disk, and finishes an
+ * interrupted restore of the session. `firstId` chooses the id range, last of all.
+ */
+export async function planSandbox(
+  oci: OciContext,
+  options: StartOptions,
+  { id, firstId }: { id: SandboxId; firstId: (config: SandboxConfig) => Promise<number | null> },
+): Promise<{ record: SandboxRecord; details: OciDetails }> {
   const requestedConfig = await withSnapshotWorkspace(oci, options.config);
   const state = () => viewState(oci.context.stateDir);
   const config = {
@@ -100,13 +120,8 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
   if (binary === undefined) throw noRuntime();
   const { basis, problem } = withRepository(withMounts(await findBasis(oci, config, { signal: options.signal }), config), config, state);
   if (problem !== null) warnings.push(`git does not work in this workspace: ${problem}.`);
-  const id = store.newId();
   const base = await baseOf(oci, config);
-  const namespaces = suitableNamespaces(options.namespaces, config);
-  const firstId = namespaces?.firstId ?? (await rangeFor(oci, { id, config }));
-  if (namespaces !== undefined) holdRange(oci, namespaces.firstId, store.dir(id));
   const details: OciDetails = {
-    firstId,
     ociRuntime: binary.name,
     rootless,
     basis: base.length === 0 && layer === undefined ? basis : withLastingBinds(oci, basis, { config, base }),
@@ -119,6 +134,7 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
     ownSnapshot: options.ownSnapshot ?? null,
     frozenBy: null,
     waiting: options.waiting ?? false,
+    firstId: await firstId(config),
   };
   const record: SandboxRecord = {
     id,
@@ -128,17 +144,10 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
     spec: config,
     limits,
     warnings,
-    owner: store.thisProcess(),
+    owner: oci.store.thisProcess(),
     details,
   };
-  store.note(record);
-  try {
-    await holdBase(oci, record, details);
-    return await bringUp(oci, { record, details, options: { ...options, namespaces } });
-  } catch (error) {
-    await ignore(endSandbox(oci, record, details), "the next sweep removes the rest; we throw the first error");
-    throw error;
-  }
+  return { record, details };
 }
 
 /**
@@ -228,9 +237,6 @@ async function launchOnce(
   }
 }
 
-/** OCI runtimes that would create a keyring for each sandbox, although the kernel allows each id only 200 keys. */
-const keepsKeyring: ReadonlySet<string> = new Set(["crun", "runc"]);
-
 /**
  * If systemd creates the sandbox's group, it does so around the launcher, and everything that the launcher starts
  * belongs to it.
@@ -243,127 +249,6 @@ function scopeEntry(oci: OciContext, { record, details }: { record: SandboxRecor
     await enterScope({ manager, folder, pid, uid: process.getuid?.() ?? 0 });
     limitCgroups([folder], record.limits);
   };
-}
-
-interface MachineFiles {
-  record: SandboxRecord;
-  details: OciDetails;
-  identity: Identity;
-  place: PlaceLayer;
-}
-
-/** Returns the records that mount root, home and workspace. */
-function machineRecords(oci: OciContext, { record, details, identity, place }: MachineFiles): PlanRecord[] {
-  const config = record.spec;
-  const state = viewState(oci.context.stateDir);
-  const parts = partsOf(config, details);
-  const basis = withBase(oci, details);
-  return [
-    ...rootRecords(basis.root, {
-      guestPath: oci.context.guestPath,
-      insideFolder: makeInsideFolder(oci.store.dir(record.id), gitSettingsFile(oci.context)),
-      parts,
-      place,
-      state,
-      identity,
-      home: homeRecords(parts.home, { identity, basis, place }),
-    }),
-    ...transparentRecords(config, oci.store.dir(record.id)),
-    ...workspaceRecords(config.workspace, {
-      identity,
-      part: parts.workspace,
-      place,
-      layers: [...viewedLayers(oci, config), ...basis.workspaceLayers],
-      state,
-    }),
-  ];
-}
-
-/** Stores how to see the machine's files as a whole; see `View`. An ordinary user's overlays move no folders. */
-export async function noteView(oci: OciContext, { record, details }: { record: SandboxRecord; details: OciDetails }): Promise<void> {
-  const { spec: config } = record;
-  const dir = oci.store.dir(record.id);
-  const layer = layerOf(config);
-  const { root, home, workspace, binds } = partsOf(config, details);
-  if (details.disk === "image" && layer !== undefined)
-    await noteDiskParts(
-      layer,
-      [root, home, workspace, ...binds].flatMap((part) => (part === null ? [] : [part.name])),
-    );
-  if (details.rootless) return;
-  const identity = identityOf(oci, details);
-  const writable = details.basis.root.binds.filter((bind) => bind.writable);
-  // The machine outlives the sandbox, whose folder contains nothing of its layers' files.
-  const isOfSandbox = ([verb, source]: PlanRecord) => verb === "bind" && String(source).startsWith(`${dir}/`);
-  const records = machineRecords(oci, { record, details, identity, place: placeView(dir) }).filter((each) => !isOfSandbox(each));
-  const live = details.disk === "image" ? [liveDisk(layer ?? dir)] : [];
-  await writeView(layer ?? dir, {
-    records: withoutRepeatedMaps([...identity.plan, ["disk-tmpfs", "size=1m"], ...live, ...records]),
-    views: Object.fromEntries([
-      [root.name, "/"],
-      ...(home === null ? [] : [[home.name, sandboxUser.home]]),
-      ...(workspace === null ? [] : [[workspace.name, WORKSPACE]]),
-      ...binds.map(({ name }, index) => [name, writable[index]?.target ?? "/"]),
-    ]),
-  });
-}
-
-function launchPlan(oci: OciContext, start: { record: SandboxRecord; details: OciDetails }, binary: OciBinary): PlanRecord[] {
-  const { record, details } = start;
-  const { spec: config, limits } = record;
-  const identity = identityOf(oci, details);
-  const state = viewState(oci.context.stateDir);
-  const disk = details.disk !== "none";
-  const entrances = cgroupEntrances(details.cgroups);
-  // gVisor creates the control groups of its sandboxes.
-  const views = binary.name === "runsc" ? [] : cgroupViews(details.cgroups);
-  const bundle = bundleConfig({
-    config,
-    hidden: details.basis.hidden,
-    workDescriptors: entrances.work.length,
-    memoryKillsDescriptor: entrances.memoryKills !== null,
-    cgroupView: views.length > 0,
-    processesMax: details.cgroups.some(({ controllers }) => controllers.includes("pids")) ? null : (limits.pids ?? defaultLimits.pids),
-    ownDisk: disk,
-    hardLimits: oci.hardLimits(),
-  });
-  return withoutRepeatedMaps([
-    ...identity.plan,
-    ["folder", oci.store.dir(record.id)],
-    ["listen", SOCKET_NAME],
-    ["token", tokenName],
-    filterRecord(config, oci.arch),
-    ...entrances.join.map((path): PlanRecord => ["cgroup-join", path]),
-    ...entrances.work.map((path): PlanRecord => ["cgroup-work", path]),
-    ...(entrances.memoryKills === null ? [] : [["cgroup-oom", entrances.memoryKills] as const]),
-    ...views.map(({ name, dir }): PlanRecord => ["cgroup-view", name, dir]),
-    ...diskRecords(details, record),
-    ...viewedDisk(config),
-    ...machineRecords(oci, { record, details, identity, place: placeLayer }),
-    ...(details.disk === "memory" ? [["disk-hide"] as const] : []),
-    ...mountRecords(config.mounts, { identity, state }),
-    ...holdRecords(config),
-    // crun refuses machines with both versions of control groups. Inside its own mount namespace, there is only one.
-    ["hide", "/sys/fs/cgroup/unified"],
-    ["read-only", "/sys/fs/cgroup"],
-    ["config", JSON.stringify(bundle)],
-    ["runtime", binary.path],
-    // We create the groups: the OCI runtime, inside the user namespace, could not.
-    ...(binary.name === "crun" ? [["option", "--cgroup-manager=disabled"] as const] : []),
-    ...(keepsKeyring.has(binary.name) ? [["keyring", "--no-new-keyring"] as const] : []),
-    ["id", record.id],
-  ]);
-}
-
-/** Drops repeated maps: layers with the same range request the same one. */
-function withoutRepeatedMaps(plan: readonly PlanRecord[]): PlanRecord[] {
-  const seen = new Set<string>();
-  return plan.filter((record) => {
-    const text = record.join(" ");
-    const repeated = record[0].startsWith("map-") && seen.has(text);
-    seen.add(text);
-    return !repeated;
-  });
 }
 
 function isRuntimeFailure(error: unknown): boolean {

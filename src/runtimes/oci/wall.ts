@@ -11,11 +11,11 @@ import { detailsOf, type OciDetails } from "./details.ts";
 import { endSandbox } from "./end-sandbox.ts";
 import { conditionOf, refuseWhileHeld } from "./freeze.ts";
 import { processesOf } from "./identity/namespace-processes.ts";
-import { VIEW_NAME } from "./layers/machine.ts";
+import { noteView } from "./launch/launch-plan.ts";
 import { layerOf } from "./layers/layer-of.ts";
+import { VIEW_NAME } from "./layers/machine.ts";
 import { takeSnapshot } from "./layers/snapshot.ts";
 import type { OciContext } from "./oci-context.ts";
-import { noteView } from "./start-sandbox.ts";
 
 export interface WallOptions {
   oci: OciContext;

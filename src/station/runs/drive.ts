@@ -257,12 +257,18 @@ function sandboxFor(
       // We do this first, because the previous holder may still be in the middle of a write.
       await sandbox.fence({ name: run, epoch: journal.lease().epoch });
       network.attach(sandbox);
-      if (journal.state.sandbox?.id !== sandbox.id) {
+      const record = async () => {
+        if (journal.state.sandbox?.id === sandbox.id) return;
         const messages = files === "gone" ? [systemMessage(FILES_GONE)] : [];
         const fate = files === undefined ? {} : { files };
         await journal.append([{ type: "run.sandboxed", data: { sandbox: sandbox.id, runtime: runtime.name, why, ...fate } }, ...messages]);
-      }
-      if (session.runtime === null) await options.sessions.update(session.id, { runtime: runtime.name });
+      };
+      const note = async () => {
+        if (session.runtime === null) await options.sessions.update(session.id, { runtime: runtime.name });
+      };
+      // In either order: the next driver finds the sandbox by its label.
+      const outcomes = await Promise.allSettled([record(), note()]);
+      for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
       await options.prepare?.(session, { sandbox, runtime }, { notice });
     },
   });

@@ -14,12 +14,15 @@ const FILE_BYTES_MAX = 1024 * 1024;
  * lose it.
  */
 export async function loadRules(sandbox: Sandbox, definition: AgentDefinition): Promise<string> {
-  const parts: string[] = [];
-  for (const path of definition.memory) {
-    const text = await quietly(() => readTextIfThere(sandbox, inWorkspace(path), { bytesMax: FILE_BYTES_MAX }));
-    if (text?.trim()) parts.push(`Instructions of this repository, from ${path}:\n\n${text.trim().slice(0, MEMORY_CHARACTERS_MAX)}`);
-  }
-  const skills = (await Promise.all(definition.skills.map((folder) => listSkills(sandbox, folder)))).flat();
+  const [texts, listed] = await Promise.all([
+    Promise.all(definition.memory.map((path) => quietly(() => readTextIfThere(sandbox, inWorkspace(path), { bytesMax: FILE_BYTES_MAX })))),
+    Promise.all(definition.skills.map((folder) => listSkills(sandbox, folder))),
+  ]);
+  const parts = definition.memory.flatMap((path, index) => {
+    const text = texts[index]?.trim() ?? "";
+    return text === "" ? [] : [`Instructions of this repository, from ${path}:\n\n${text.slice(0, MEMORY_CHARACTERS_MAX)}`];
+  });
+  const skills = listed.flat();
   if (skills.length > 0) {
     const list = skills.map((skill) => `- ${skill.name} (${skill.path}): ${skill.description}`).join("\n");
     parts.push(`Skills. If one fits the task, read its file before you begin:\n${list}`);

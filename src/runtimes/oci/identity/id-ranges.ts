@@ -83,6 +83,14 @@ export function shareLayerRange(oci: RangesOf, from: string, to: string): void {
   writeFileSync(join(to, LAYER_RANGE_NAME), `${start}\n`);
 }
 
+/** Gives an unwritten layer the range of the sandbox that is about to write to it. A written layer keeps its own. */
+export function handRangeTo(oci: RangesOf, layer: string, { start, holder }: { start: number | null; holder: string }): void {
+  if (start === null || oci.identity().rootless || layerRange(oci, layer) !== null) return;
+  if (holderOf(oci, start) === holder) holdRange(oci, start, layer);
+  else if (start !== oci.identity().stored.uid) link(layer, sharing(oci, start, layer));
+  writeFileSync(join(layer, LAYER_RANGE_NAME), `${start}\n`);
+}
+
 /**
  * Returns the prepared namespaces unless the config has a layer: they have their own range, and a layer needs
  * namespaces with the layer's range.

@@ -8,6 +8,7 @@ export type PlanRecord = readonly [verb: string, ...fields: (string | number)[]]
 export type LaunchWhat =
   | "run"
   | "attach"
+  | "new-root"
   | "namespaces"
   | "remove"
   | "measure"

@@ -231,7 +231,10 @@ export function holdRecords(config: Pick<SandboxConfig, "workspace" | "mounts" |
   );
 }
 
-const layerName = /^(?:upper|work|(?:workspace|home|bind-[a-z0-9]+)-(?:upper|work)|bind-(?:upper|work)-\d+)$/;
+/** Marks the layers of the root with which a sandbox waited. */
+export const WAITED_PREFIX = "waited-";
+
+const layerName = /^(?:waited-)?(?:upper|work|(?:workspace|home|bind-[a-z0-9]+)-(?:upper|work)|bind-(?:upper|work)-\d+)$/;
 
 /** Returns the folders that the launcher created in a sandbox's folder, which belong to ids of the sandbox. */
 export function layerFolders(folder: string): string[] {
