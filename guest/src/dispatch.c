@@ -1,6 +1,7 @@
 /* Routes each frame to its handler. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dispatch.h"
 
@@ -9,14 +10,25 @@
 #include "processes/processes.h"
 #include "wire/tags.h"
 
-static bool token_matches(const struct guest *guest, const uint8_t *payload, size_t length) {
-  if (guest->token == NULL) return true;
-  struct field field;
-  if (!field_find(payload, length, TAG_HELLO_TOKEN, &field) || field.length != guest->token_length) return false;
-  /* Compares every byte, so the time taken does not reveal where the first difference is. */
+enum { TOKEN_BYTES_MAX = 4096 };
+
+/* Compares every byte, so the time taken does not reveal where the first difference is. */
+static bool same_bytes(const uint8_t *one, const char *other, size_t length) {
   uint8_t difference = 0;
-  for (uint32_t i = 0; i < field.length; i++) difference |= (uint8_t)(field.data[i] ^ (uint8_t)guest->token[i]);
+  for (size_t i = 0; i < length; i++) difference |= (uint8_t)(one[i] ^ (uint8_t)other[i]);
   return difference == 0;
+}
+
+static bool token_matches(const struct guest *guest, const uint8_t *payload, size_t length) {
+  if (guest->token_fd < 0) return true;
+  char token[TOKEN_BYTES_MAX];
+  ssize_t got = pread(guest->token_fd, token, sizeof token, 0);
+  while (got > 0 && token[got - 1] == '\n') got--;
+  struct field field;
+  bool found = field_find(payload, length, TAG_HELLO_TOKEN, &field);
+  bool matches = got > 0 && found && field.length == (size_t)got && same_bytes(field.data, token, field.length);
+  explicit_bzero(token, sizeof token);
+  return matches;
 }
 
 static bool hello(struct connection *connection, const struct frame_header *header, const uint8_t *payload) {

@@ -18,10 +18,13 @@
 #include "base/privilege.h"
 #include "dispatch.h"
 #include "files/files.h"
+#include "reaper.h"
 #include "options.h"
+#include "outside.h"
 #include "ports/ports.h"
 #include "processes/processes.h"
 #include "processes/supervisors.h"
+#include "spawner/order.h"
 #include "spawner/own-process.h"
 #include "spawner/spawner-link.h"
 #include "wire/tags.h"
@@ -52,6 +55,8 @@ static void on_signal(struct source *source, uint32_t events) {
   while (read(source->fd, &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) {
       reap(guest);
+    } else if (info.ssi_signo == SIGUSR1) {
+      guest->parking = guest->reaper_fd >= 0 && info.ssi_pid == 0;
     } else if (guest->not_init || info.ssi_pid == 0) {
       /* Sent from outside. In process 1, a sender inside would have a pid here and is ignored. */
       shutdown_begin(guest, NULL, 0);
@@ -107,19 +112,11 @@ static int listen_at(const char *path) {
   return fd;
 }
 
-/* Reads the token into a page that forked processes do not get: file workers have the sandbox's uid. */
-static void read_token(struct guest *guest, const struct options *options) {
-  enum { TOKEN_MAX = 4096 };
-  cleanup_fd int fd = options->token_file ? open(options->token_file, O_RDONLY | O_CLOEXEC) : options->token_fd;
-  if (fd < 0) die_errno("cannot read the token %s", options->token_file);
-  char *page = mmap(NULL, TOKEN_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) die_errno("mmap");
-  if (madvise(page, TOKEN_MAX, MADV_DONTFORK) < 0) die_errno("madvise");
-  ssize_t got = read_full(fd, page, TOKEN_MAX);
-  while (got > 0 && page[got - 1] == '\n') got--;
-  if (got <= 0) die("the token is empty");
-  guest->token = page;
-  guest->token_length = (size_t)got;
+static void open_token(struct guest *guest, const struct options *options) {
+  guest->token_fd = options->token_file ? open(options->token_file, O_RDONLY | O_CLOEXEC) : options->token_fd;
+  if (guest->token_fd < 0 && options->token_file) die_errno("cannot read the token %s", options->token_file);
+  char byte;
+  if (guest->token_fd >= 0 && pread(guest->token_fd, &byte, 1, 0) != 1) die("the token is empty");
 }
 
 static void reset_signals(void) {
@@ -136,6 +133,7 @@ static int open_signals(void) {
   sigaddset(&wanted, SIGCHLD);
   sigaddset(&wanted, SIGTERM);
   sigaddset(&wanted, SIGINT);
+  sigaddset(&wanted, SIGUSR1);
   sigprocmask(SIG_BLOCK, &wanted, NULL);
   int fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
   if (fd < 0) die_errno("signalfd");
@@ -161,14 +159,10 @@ static void fill_standard_fds(void) {
   if (fd >= 0) close(fd);
 }
 
-/*
- * The process that starts a guest gets the guest's pid from the kernel, records it, and then releases the guest. If
- * that process dies first, nothing could ever find the guest, so the guest ends too.
- */
-static void wait_for_leash(int fd) {
+void wait_for_leash(int fd, int passed) {
   char go;
   ssize_t got;
-  if (send(fd, "r", 1, MSG_NOSIGNAL) != 1) _exit(1);
+  if (!message_send(fd, "r", 1, NULL, 0, &passed, passed >= 0, 0)) _exit(1);
   do got = read(fd, &go, 1);
   while (got < 0 && errno == EINTR);
   if (got != 1) _exit(1);
@@ -180,8 +174,8 @@ static void set_up(struct guest *guest, const struct options *options) {
   reset_signals();
   umask(022);
   hide_self();
-  prctl(PR_SET_NAME, "caisson-guest", 0, 0, 0);
-  if (guest->not_init) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  prctl(PR_SET_NAME, GUEST_NAME, 0, 0, 0);
+  if (getpid() != 1) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   guest->started_at = now_ms();
   if (getrandom(guest->boot_id, sizeof guest->boot_id, 0) != sizeof guest->boot_id) die_errno("getrandom");
   raise_nofile(guest);
@@ -206,8 +200,10 @@ static void set_up(struct guest *guest, const struct options *options) {
 
   if (options->leash_fd >= 0) fcntl(options->leash_fd, F_SETFD, FD_CLOEXEC);
   if (options->token_fd >= 0) fcntl(options->token_fd, F_SETFD, FD_CLOEXEC);
+  /* The output is a file outside the sandbox, and no memory image may contain one. */
+  if (guest->reaper_fd >= 0 && (dup2(0, 1) < 0 || dup2(0, 2) < 0)) die_errno("/dev/null");
   spawner_start(guest);
-  if (options->token_file || options->token_fd >= 0) read_token(guest, options);
+  open_token(guest, options);
   source_open(&guest->listener, listener, on_listener);
   source_open(&guest->signals, signals, on_signal);
   source_watch(&guest->loop, &guest->listener, EPOLLIN);
@@ -226,13 +222,18 @@ int init_main(int argc, char **argv) {
   /* Before reading anything from outside. */
   if (options.filter_fd >= 0 && !obey_filter(options.filter_fd)) die_errno("cannot install the system call filter");
   close_fd(&options.filter_fd);
+  if (options.reaper) become_reaper(guest, &options);
   set_up(guest, &options);
-  if (options.leash_fd >= 0) wait_for_leash(options.leash_fd);
+  if (options.leash_fd >= 0) wait_for_leash(options.leash_fd, -1);
   for (;;) {
     bool work_left = false;
     for (struct connection *c = guest->connections; c; c = c->next) work_left = work_left || c->dirty;
     loop_turn(&guest->loop, !work_left);
     connection_flush_all(guest);
+    if (guest->parking) {
+      guest->parking = false;
+      outside_park(guest);
+    }
     if (!guest->shutdown_done) continue;
     /* The reply may need a moment if the socket is full; wait at most half a second. */
     for (int turn = 0; turn < 50; turn++) {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum option_name { LISTEN_FD = 1, LISTEN_PATH, TOKEN_FILE, UID_, GID_, HOME, ALLOW_ROOT, WORK_FDS, OOM_FD, NPROC, NOT_INIT, LEASH_FD, TRANSPARENT, TOKEN_FD, DISK_GUARD, FILTER_FD };
+enum option_name { LISTEN_FD = 1, LISTEN_PATH, TOKEN_FILE, UID_, GID_, HOME, ALLOW_ROOT, WORK_FDS, OOM_FD, NPROC, NOT_INIT, LEASH_FD, TRANSPARENT, TOKEN_FD, DISK_GUARD, FILTER_FD, REAPER, RESTORED };
 
 static const struct option known[] = {
     {"listen-fd", required_argument, NULL, LISTEN_FD},     {"listen-path", required_argument, NULL, LISTEN_PATH},
@@ -15,7 +15,8 @@ static const struct option known[] = {
     {"oom-fd", required_argument, NULL, OOM_FD},           {"nproc", required_argument, NULL, NPROC},
     {"not-init", no_argument, NULL, NOT_INIT},             {"leash-fd", required_argument, NULL, LEASH_FD},
     {"transparent", no_argument, NULL, TRANSPARENT},       {"disk-guard", no_argument, NULL, DISK_GUARD},       {"token-fd", required_argument, NULL, TOKEN_FD},
-    {"filter-fd", required_argument, NULL, FILTER_FD},
+    {"filter-fd", required_argument, NULL, FILTER_FD},     {"reaper", no_argument, NULL, REAPER},
+    {"restored", no_argument, NULL, RESTORED},
     {0},
 };
 
@@ -39,7 +40,7 @@ void options_parse(struct options *options, struct guest *guest, int argc, char 
   *options = (struct options){.listen_fd = 3, .leash_fd = -1, .token_fd = -1, .filter_fd = -1};
   guest->uid = guest->gid = 1000;
   guest->home = "/home/user";
-  guest->oom_fd = -1;
+  guest->oom_fd = guest->reaper_fd = -1;
   int found;
   opterr = 0;
   optind = 1;
@@ -89,6 +90,12 @@ void options_parse(struct options *options, struct guest *guest, int argc, char 
         break;
       case FILTER_FD:
         options->filter_fd = (int)number("filter-fd", optarg, 65535);
+        break;
+      case REAPER:
+        options->reaper = true;
+        break;
+      case RESTORED:
+        options->reaper = options->restored = true;
         break;
       case LEASH_FD:
         options->leash_fd = (int)number("leash-fd", optarg, 65535);

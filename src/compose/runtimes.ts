@@ -18,7 +18,7 @@ export interface RuntimesOptions {
   guestPath: string;
   /** The command line that starts this program as a network's keeper. */
   program: readonly [string, ...string[]];
-  settings?: Partial<Pick<Config, "ociRuntime" | "dockerImage" | "fallbackRuntime" | "models" | "station">> & {
+  settings?: Partial<Pick<Config, "ociRuntime" | "criu" | "dockerImage" | "fallbackRuntime" | "models" | "station">> & {
     network?: Partial<NetworkSettings> & { privateFetchHosts?: readonly string[] };
   };
   pool?: NonNullable<OciOptions["pool"]>;
@@ -83,7 +83,7 @@ export function composeRuntimes(options: RuntimesOptions): ComposedRuntimes {
         const { diskReserveBytes, diskBytesPerOwnerMax } = settings.station ?? {};
         const disk = createDiskShares({ stateDir, reserveBytes: diskReserveBytes, bytesPerOwnerMax: diskBytesPerOwnerMax });
         const session = defined({ runtimeDir, busAddress });
-        const own = defined({ command: options.command, ociRuntime: settings.ociRuntime, pool: options.pool });
+        const own = defined({ command: options.command, ociRuntime: settings.ociRuntime, criu: settings.criu, pool: options.pool });
         return withNetwork(createOciRuntime({ ...context, disk }, { home, path, session, fetchImageFor, ...own }));
       },
       docker: async (context) => {

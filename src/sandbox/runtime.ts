@@ -49,6 +49,8 @@ export interface SnapshotInfo {
   owner?: string;
   createdAt: string;
   bytes: number;
+  /** Whether it contains processes. */
+  memory?: boolean | undefined;
   /** The host folder below its workspace. Absent: the snapshot contains the whole workspace. */
   workspaceFolder?: string;
 }
@@ -105,6 +107,11 @@ export interface Runtime extends AsyncDisposable {
   readonly name: RuntimeName;
   /** The granularity, in milliseconds, to which a snapshot rounds down file times. Absent: it preserves them. */
   readonly snapshotGrainMs?: number;
+  /**
+   * Restores a sandbox that is paused on the disk, so that `open` works again; does nothing for any other. Absent: this
+   * runtime cannot pause to the disk. A failure leaves the sandbox paused, and can be tried again.
+   */
+  wake?(id: SandboxId): Promise<void>;
   /**
    * Returns what this machine can enforce. Cheap and cached; starts nothing. Throws `unavailable` if the runtime is
    * unusable.

@@ -2,7 +2,7 @@ import { CaissonError } from "../contract/error/error.ts";
 import type { SandboxConfig, SandboxInfo, SandboxState } from "../contract/sandbox/sandbox.ts";
 import { SandboxEnded, type SandboxEvent, SandboxPaused, SandboxResumed, SandboxSnapshotted } from "../contract/sandbox/sandbox-event.ts";
 import type { GuestConnection } from "./guest/connection.ts";
-import type { OwnedSandbox } from "./sandbox.ts";
+import type { OwnedSandbox, PauseOptions, SnapshotOptions } from "./sandbox.ts";
 import { emitTo } from "./sandbox-events.ts";
 import type { Wall } from "./wall.ts";
 
@@ -22,6 +22,8 @@ export class SandboxLife {
   #state: SandboxState;
   #destroying: Promise<void> | null = null;
   #released = false;
+  /** While its processes are moved to the disk. */
+  #isLeaving = false;
 
   constructor(options: LifeOptions) {
     const { promise, resolve } = Promise.withResolvers<{ why: "destroyed" | "lost" }>();
@@ -30,7 +32,7 @@ export class SandboxLife {
     this.#options = options;
     this.#state = options.info.state;
     void options.connection.closed.then(() => {
-      if (this.#destroying !== null || this.#released) return;
+      if (this.#destroying !== null || this.#released || this.#isLeaving) return;
       this.#state = "failed";
       this.emit(SandboxEnded.make({ sandbox: options.info.id, why: "lost" }));
       resolve({ why: "lost" });
@@ -61,7 +63,7 @@ export class SandboxLife {
   /** The lifecycle calls of its owner. */
   calls(): Pick<OwnedSandbox, "pause" | "resume" | "snapshot" | "fork" | "release" | "detach" | "destroy" | typeof Symbol.asyncDispose> {
     return {
-      pause: () => this.#pause(),
+      pause: (options) => this.#pause(options),
       resume: () => this.#resume(),
       snapshot: (options) => this.#snapshot(options),
       fork: async (options = {}) => {
@@ -79,12 +81,22 @@ export class SandboxLife {
     };
   }
 
-  async #pause(): Promise<void> {
+  async #pause({ toDisk = false }: PauseOptions = {}): Promise<void> {
     const { info, wall } = this.#options;
-    if (this.#state === "paused") return;
+    if (this.#state === "paused" && !toDisk) return;
     this.checkReady();
-    await wall.pause();
+    this.#isLeaving = toDisk;
+    try {
+      await wall.pause({ toDisk });
+    } finally {
+      this.#isLeaving = false;
+    }
     this.#state = "paused";
+    // The guest has ended; a later handle reaches the restored one.
+    if (toDisk) {
+      this.#disconnect();
+      this.#close({ why: "lost" });
+    }
     this.emit(SandboxPaused.make({ sandbox: info.id }));
   }
 
@@ -98,7 +110,7 @@ export class SandboxLife {
     this.emit(SandboxResumed.make({ sandbox: info.id }));
   }
 
-  async #snapshot(options: { name?: string } = {}): ReturnType<Wall["snapshot"]> {
+  async #snapshot(options: SnapshotOptions = {}): ReturnType<Wall["snapshot"]> {
     const { info, wall } = this.#options;
     this.checkThere();
     const snapshot = await wall.snapshot(options);

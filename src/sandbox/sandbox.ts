@@ -193,6 +193,25 @@ export interface Sandbox {
 
 export interface ForkOptions {
   keep?: boolean;
+  /** Whether the new sandbox continues the processes too. Throws `unsupported` where that does not work. */
+  memory?: boolean;
+}
+
+export interface SnapshotOptions {
+  name?: string;
+  /**
+   * Whether to store the processes too, which then continue in every sandbox from this snapshot. Throws `unsupported`
+   * where that does not work, and names the process that cannot be stored; the sandbox continues.
+   */
+  memory?: boolean;
+}
+
+export interface PauseOptions {
+  /**
+   * Whether to store the processes on the disk and end them, so that the pause survives a reboot of the machine. Every
+   * handle of the sandbox closes. Throws `unsupported`, like a snapshot with `memory`.
+   */
+  toDisk?: boolean;
 }
 
 /** A connection from inside to a port that the host serves. */
@@ -255,10 +274,10 @@ export interface OwnedSandbox extends Sandbox, AsyncDisposable {
    */
   serveTransparent(service: TransparentService): Promise<{ close(): void }>;
   /** Freezes every process. Idempotent. Throws `unsupported`. */
-  pause(): Promise<void>;
+  pause(options?: PauseOptions): Promise<void>;
   resume(): Promise<void>;
-  /** Stores the files (not the processes) as a template for later sandboxes. Throws `unsupported`, `no_space`. */
-  snapshot(options?: { name?: string }): Promise<SnapshotId>;
+  /** Stores the files, and with `memory` the processes, for later sandboxes. Throws `unsupported`, `no_space`. */
+  snapshot(options?: SnapshotOptions): Promise<SnapshotId>;
   /**
    * Creates a new sandbox from this one's current files. It inherits `keep` unless the options override it. Throws
    * `unsupported`.

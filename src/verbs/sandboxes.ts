@@ -7,8 +7,10 @@ import { SandboxConfig, SandboxInfo, SandboxStats } from "../contract/sandbox/sa
 import {
   ChangedFiles,
   CreateSandbox,
+  ForkSandbox,
   ListSandboxes,
   ListSnapshots,
+  PauseSandbox,
   SandboxList,
   SnapshotList,
   SnapshotSandbox,
@@ -96,9 +98,14 @@ export const sandboxes = {
     owned: "sandbox",
     summary: "Show the resource usage of a sandbox.",
   }),
-  /** Freezes every process. Idempotent. Throws `unsupported`. */
+  /**
+   * Freezes every process, or with `toDisk` stores and ends them, which survives a reboot. Throws `unsupported`, and
+   * for `toDisk` names a process that cannot be stored.
+   */
   pause: verb({
     path: "POST /v1/sandboxes/{sandbox}/pause",
+    takes: PauseSandbox,
+    bodyOptional: true,
     scope: "run",
     owned: "sandbox",
     summary: "Freeze every process of a sandbox.",
@@ -109,7 +116,9 @@ export const sandboxes = {
     owned: "sandbox",
     summary: "Resume a paused sandbox.",
   }),
-  /** Stores its files as a template for later sandboxes. Throws `unsupported`, `no_space`, `exists`. */
+  /**
+   * Stores its files, and with `memory` its processes, for later sandboxes. Throws `unsupported`, `no_space`, `exists`.
+   */
   snapshot: verb({
     path: "POST /v1/sandboxes/{sandbox}/snapshots",
     takes: SnapshotSandbox,
@@ -120,9 +129,13 @@ export const sandboxes = {
     owned: "sandbox",
     summary: "Store a sandbox's files as a template for other sandboxes.",
   }),
-  /** Creates a kept sandbox that starts from this one's files. Throws `unsupported`. */
+  /**
+   * Creates a kept sandbox that starts from this one's files, and with `memory` its processes. Throws `unsupported`.
+   */
   fork: verb({
     path: "POST /v1/sandboxes/{sandbox}/fork",
+    takes: ForkSandbox,
+    bodyOptional: true,
     gives: SandboxInfo,
     status: 201,
     scope: "run",

@@ -35,11 +35,11 @@ struct guest {
   uint64_t nproc; /* 0: leave the limit as it is */
   bool guards_disk;
   uint64_t nofile_soft, nofile_hard;
-  char *token; /* NULL without a token; hidden from forked processes */
-  size_t token_length;
+  int token_fd; /* -1 without a token; read at each HELLO, so that no memory image contains it */
   int work_fds[WORK_CGROUPS_MAX];
   size_t work_fd_count;
   int oom_fd;
+  int reaper_fd; /* process 1, if the guest is its child; else -1 */
   uint64_t root_caps; /* capabilities that a root command may hold */
 
   struct own_process *own_processes;
@@ -50,5 +50,6 @@ struct guest {
   struct fence *fences;
   struct ports *ports;
 
+  bool parking; /* an image of the memory is about to be taken */
   bool shutting_down, shutdown_done;
 };

@@ -13,6 +13,7 @@
  *   point       stores what changed in writable layers since their last point: `part NAME FILES BYTES CHANGED`
  *   snapshot    copies a subvolume, and says what changed in it: `transaction N`, `part tree FILES BYTES CHANGED`
  *   volume      mounts an image of the state folder, if it is not mounted
+ *   dump        stores the processes of a sandbox and leaves them stopped: `socket INODE`, which a restore needs
  *   merge       makes one layer, the first argument, of the others, topmost first
  *
  * A failure is one line, `fail STEP ERRNO TEXT`, and status 125. A root launcher keeps the host's identity until it has
@@ -109,7 +110,7 @@ int launch_main(int argc, char **argv) {
   die_with_parent();
   if (getppid() != parent) _exit(125);
   signal(SIGPIPE, SIG_IGN);
-  if (argc != 2) die("usage: caisson-guest launch run|attach|new-root|namespaces|remove|measure|inside|mappable|point|snapshot|volume|merge < plan");
+  if (argc != 2) die("usage: caisson-guest launch run|attach|new-root|namespaces|remove|measure|inside|mappable|point|snapshot|volume|merge|dump < plan");
   const char *what = argv[1];
   struct launch launch = {.netns_fd = -1};
   /* Static: it is needed until the process ends, which is soon. */
@@ -121,6 +122,7 @@ int launch_main(int argc, char **argv) {
   if (strcmp(what, "attach") == 0) return attach_workspace(&launch, &plan);
   if (strcmp(what, "new-root") == 0) return give_new_root(&launch, &plan);
   if (strcmp(what, "mappable") == 0) return map_all(&launch, &plan);
+  if (strcmp(what, "dump") == 0) return dump_memory(&launch, &plan);
   int mounts = -1;
   char *disk = NULL;
   dev_t device = 0;

@@ -193,9 +193,9 @@ void build_part(struct launch *launch, const struct plan_record *record);
 void make_leash(int leash[2]);
 /*
  * Returns the guest's pid as soon as the guest runs. Sets `runtime` to 0 if the OCI runtime has already ended. Fails if
- * the guest or the OCI runtime fails.
+ * the guest or the OCI runtime fails. `passed` is the descriptor that the guest passed, or -1.
  */
-pid_t await_guest(struct launch *launch, int leash, pid_t *runtime);
+pid_t await_guest(struct launch *launch, int leash, pid_t *runtime, int *passed);
 /*
  * Records the pid in the sandbox's folder, releases the guest, and tells the caller. From here on, nothing dies with
  * the caller.
@@ -212,7 +212,27 @@ int open_sandbox(struct launch *launch, const struct plan *plan, const char **pi
 /* Creates an empty tree for each record with the verb, by the record's index: where the trees are used, no stage is. */
 int *empty_trees(struct launch *launch, const struct plan *plan, const char *verb);
 
-/* run.c, attach.c, new-root.c, point.c */
+/*
+ * restore.c: returns the guest's pid. `socket` is the guest's new socket to process 1, `reaper`; the restored processes
+ * start in the work cgroups.
+ */
+pid_t restore_memory(struct launch *launch, const struct plan_record *record, pid_t reaper, int socket, const int *work_cgroups, size_t work_count);
+
+/*
+ * clock.c: stores the clocks as a process sees them in a folder, and lets those of later children continue from there.
+ */
+void store_clocks(pid_t process, int folder);
+/* Opened before the sandbox's namespaces are entered. */
+int open_offsets(void);
+void continue_clocks(int images, int offsets);
+
+/* Waits for a child's end and returns its status. */
+int wait_for(pid_t child);
+/* Becomes root of a process's user namespace, with the host's files. */
+void enter_ids(pid_t process);
+
+/* run.c, attach.c, new-root.c, point.c, dump.c */
+int dump_memory(struct launch *launch, const struct plan *plan);
 int run_sandbox(struct launch *launch, const struct plan *plan);
 int attach_workspace(struct launch *launch, const struct plan *plan);
 int give_new_root(struct launch *launch, const struct plan *plan);

@@ -56,36 +56,44 @@ void make_leash(int leash[2]) {
 }
 
 /* Returns the process that wrote a byte to the other end, or 0 if no process has it open. */
-static pid_t writer_of(int leash) {
+static pid_t writer_of(int leash, int *passed) {
   char byte;
   union {
     struct cmsghdr header;
-    char room[CMSG_SPACE(sizeof(struct ucred))];
+    char room[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
   } control = {0};
   struct iovec part = {.iov_base = &byte, .iov_len = 1};
   struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
   ssize_t got;
   do got = recvmsg(leash, &message, MSG_CMSG_CLOEXEC);
   while (got < 0 && errno == EINTR);
-  const struct cmsghdr *header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
-  if (header == NULL || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_CREDENTIALS) return 0;
-  struct ucred writer;
-  memcpy(&writer, CMSG_DATA(header), sizeof writer);
-  return writer.pid;
+  pid_t pid = 0;
+  for (struct cmsghdr *header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL; header; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET) continue;
+    struct ucred writer;
+    if (header->cmsg_type == SCM_CREDENTIALS) {
+      memcpy(&writer, CMSG_DATA(header), sizeof writer);
+      pid = writer.pid;
+    } else if (header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int))) {
+      memcpy(passed, CMSG_DATA(header), sizeof *passed);
+    }
+  }
+  return pid;
 }
 
 /*
  * The guest reports as soon as it runs. The OCI runtime still has to clean up then, but we do not wait for that. Until
  * the report, either of them may fail.
  */
-pid_t await_guest(struct launch *launch, int leash, pid_t *runtime) {
+pid_t await_guest(struct launch *launch, int leash, pid_t *runtime, int *passed) {
+  *passed = -1;
   cleanup_fd int watch = (int)syscall(SYS_pidfd_open, *runtime, 0);
   if (watch < 0) launch_fail("runtime", "cannot watch the OCI runtime");
   struct pollfd sources[] = {{.fd = leash, .events = POLLIN}, {.fd = watch, .events = POLLIN}};
   for (;;) {
     if (poll(sources, 2, -1) < 0 && errno != EINTR) launch_fail("runtime", "cannot wait for the OCI runtime");
     if (sources[0].revents != 0) {
-      pid_t guest = writer_of(leash);
+      pid_t guest = writer_of(leash, passed);
       if (guest > 0) return guest;
       runtime_failed(launch, *runtime == 0 ? 0 : finish_runtime(launch, *runtime));
     }

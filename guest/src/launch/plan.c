@@ -18,6 +18,7 @@ static const struct {
     {"hold", 2},         {"userns-limit", 2}, {"keyring", 1},     {"cgroup-view", 2},  {"filter", 1},         {"home", 4},
     {"part", 6},         {"bytes-max", 1},   {"subvolume", 1}, {"snapshot", 2},       {"since", 2},         {"volume", 2},
     {"mask-path", 1},    {"freeze-path", 1},
+    {"restore", 3},      {"dump", 3},
 };
 
 static size_t arity(const char *verb) {

@@ -27,6 +27,10 @@ struct run {
   size_t option_count;
   /* The option that tells the OCI runtime to keep the current keyring, or NULL. */
   const char *keep_keyring;
+  /* The record of the memory image from which the guest comes, or NULL. */
+  const struct plan_record *restore;
+  int work_cgroups[PASSED_FDS_MAX];
+  size_t work_count;
 };
 
 /*
@@ -111,6 +115,7 @@ static void open_cgroups(struct run *run, const struct plan *plan) {
     int fd = open(record->fields[0], (work ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
     if (fd < 0) launch_fail("cgroup", "%s", record->fields[0]);
     pass(run, fd);
+    if (work) run->work_cgroups[run->work_count++] = fd;
   }
 }
 
@@ -119,6 +124,7 @@ static void take_record(struct run *run, const struct plan_record *record) {
   if (strcmp(record->verb, "config") == 0) run->config = fields[0];
   else if (strcmp(record->verb, "runtime") == 0) run->runtime = fields[0];
   else if (strcmp(record->verb, "id") == 0) run->id = fields[0];
+  else if (strcmp(record->verb, "restore") == 0) run->restore = record;
   else if (strcmp(record->verb, "option") == 0 && run->option_count < OPTIONS_MAX) run->options[run->option_count++] = fields[0];
 }
 
@@ -232,8 +238,12 @@ int run_sandbox(struct launch *launch, const struct plan *plan) {
     close(leash[1]);
     exec_runtime(&run, log);
   }
-  for (size_t i = 0; i < run.passed_count; i++) close(run.passed[i]);
-  let_go(leash[1], await_guest(launch, leash[1], &pid));
+  int socket;
+  close(leash[0]);
+  pid_t guest = await_guest(launch, leash[1], &pid, &socket);
+  if (run.restore != NULL) guest = restore_memory(launch, run.restore, guest, socket, run.work_cgroups, run.work_count);
+  for (size_t i = 0; i + 1 < run.passed_count; i++) close(run.passed[i]);
+  let_go(leash[1], guest);
   if (pid != 0) finish_runtime(launch, pid);
   return 0;
 }

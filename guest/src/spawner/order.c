@@ -8,7 +8,7 @@
 
 union control {
   struct cmsghdr align;
-  char bytes[CMSG_SPACE(ORDER_FDS_MAX * sizeof(int))];
+  char bytes[CMSG_SPACE(MESSAGE_FDS_MAX * sizeof(int))];
 };
 
 bool message_send(int socket, const void *head, size_t head_length, const void *body, size_t body_length, const int *fds, size_t fd_count,

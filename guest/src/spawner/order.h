@@ -33,7 +33,7 @@ struct order {
 };
 
 /* The payload of a SPAWN travels in the message up to this size. */
-enum { ORDER_BLOB_MAX = 65536, ORDER_FDS_MAX = 4 };
+enum { ORDER_BLOB_MAX = 65536, ORDER_FDS_MAX = 4, MESSAGE_FDS_MAX = 64 };
 
 enum report_kind {
   REPORT_READY,   /* from a supervisor: a = its pid */

@@ -123,8 +123,9 @@ export const sandboxCommands = [
     {
       path: ["sandbox", "pause"],
       summary: "Freeze every process of a sandbox",
+      options: [jsonOption, { name: "to-disk", summary: "Store the processes on the disk and end them; the pause survives a reboot" }],
       arguments: [{ ...sandboxArgument, repeat: true }],
-      examples: ["caisson sandbox pause sb_k3v7q2m5x4ab"],
+      examples: ["caisson sandbox pause sb_k3v7q2m5x4ab", ["caisson sandbox pause --to-disk sb_k3v7q2m5x4ab", "free its memory"]],
       load: async () => (await verbs()).pauseSandboxes,
     },
     {
@@ -150,7 +151,11 @@ export const sandboxCommands = [
     {
       path: ["sandbox", "snapshot"],
       summary: "Save a sandbox's files as a snapshot",
-      options: [jsonOption, { name: "name", value: "NAME", summary: "Name the snapshot; commands accept the name instead of its id" }],
+      options: [
+        jsonOption,
+        { name: "name", value: "NAME", summary: "Name the snapshot; commands accept the name instead of its id" },
+        { name: "memory", summary: "Store the processes too; they continue in each sandbox from the snapshot" },
+      ],
       arguments: [sandboxArgument],
       examples: [["caisson exec --snapshot $(caisson sandbox snapshot sb_k3v7q2m5x4ab) -- ls", "start from it"]],
       load: async () => (await verbs()).snapshotSandbox,
@@ -158,6 +163,7 @@ export const sandboxCommands = [
     {
       path: ["sandbox", "fork"],
       summary: "Create a sandbox from another one's files",
+      options: [jsonOption, { name: "memory", summary: "Continue the processes in the fork too" }],
       arguments: [sandboxArgument],
       examples: [["caisson sandbox fork sb_k3v7q2m5x4ab", "prints the new sandbox's id"]],
       load: async () => (await verbs()).forkSandbox,

@@ -73,7 +73,7 @@ async function showMachineStats(context: CliContext, args: ParsedArguments): Pro
 /** `caisson sandbox pause SANDBOX…` */
 export async function pauseSandboxes(context: CliContext, args: ParsedArguments): Promise<number> {
   const ids = await idsOf(context, args, args.positionals);
-  for (const id of ids) await context.station.sandboxes.pause(id);
+  for (const id of ids) await context.station.sandboxes.pause(id, { toDisk: args.flag("to-disk") });
   return await printResult(context, args, { json: { paused: ids } });
 }
 
@@ -86,14 +86,17 @@ export async function resumeSandboxes(context: CliContext, args: ParsedArguments
 
 /** `caisson sandbox snapshot SANDBOX` */
 export async function snapshotSandbox(context: CliContext, args: ParsedArguments): Promise<number> {
-  const snapshot = await context.station.sandboxes.snapshot(args.positionals[0] ?? "", defined({ name: args.option("name") }));
+  const snapshot = await context.station.sandboxes.snapshot(args.positionals[0] ?? "", {
+    ...defined({ name: args.option("name") }),
+    memory: args.flag("memory"),
+  });
   const { id, sandbox, name } = snapshot;
   return await printResult(context, args, { json: { id, sandbox, name }, text: line`${id}` });
 }
 
 /** `caisson sandbox fork SANDBOX` */
 export async function forkSandbox(context: CliContext, args: ParsedArguments): Promise<number> {
-  const fork = await context.station.sandboxes.fork(args.positionals[0] ?? "");
+  const fork = await context.station.sandboxes.fork(args.positionals[0] ?? "", { memory: args.flag("memory") });
   return await printResult(context, args, { json: fork, text: line`${fork.id}` });
 }
 

@@ -5,6 +5,7 @@ export const configVariables = {
   runtime: "CAISSON_RUNTIME",
   fallbackRuntime: "CAISSON_FALLBACK_RUNTIME",
   ociRuntime: "CAISSON_OCI_RUNTIME",
+  criu: "CAISSON_CRIU",
   image: "CAISSON_IMAGE",
   dockerImage: "CAISSON_DOCKER_IMAGE",
 } as const satisfies Partial<Record<keyof Config, string>>;

@@ -82,6 +82,8 @@ export const Config = z.strictObject({
   /** Used if `auto` finds no other runtime on this machine. */
   fallbackRuntime: RuntimeName.refine((name) => name !== "host" && name !== "auto", "auto never falls back to the host").optional(),
   ociRuntime: z.string().min(1).optional(),
+  /** The path of CRIU, which stores and restores processes. */
+  criu: z.string().startsWith("/").optional(),
   image: z.string().min(1).optional(),
   /** The engine image that replaces the machine's toolchain in the docker runtime. */
   dockerImage: z.string().min(1).optional(),

@@ -63,6 +63,8 @@ export const SnapshotView = z.object({
   sandbox: SandboxId,
   createdAt: z.string(),
   bytes: z.number(),
+  /** Whether it contains processes. Absent in answers of earlier versions. */
+  memory: z.boolean().optional(),
   /** The host folder below the workspace; absent: the snapshot contains the whole workspace. */
   workspaceFolder: z.string().optional(),
 });
@@ -84,5 +86,21 @@ export type ListSnapshots = z.input<typeof ListSnapshots>;
 export const SnapshotList = z.object({ snapshots: z.array(SnapshotView), ...next });
 export type SnapshotList = z.infer<typeof SnapshotList>;
 
-export const SnapshotSandbox = z.strictObject({ name: ChosenName.optional() });
+export const SnapshotSandbox = z.strictObject({
+  name: ChosenName.optional(),
+  /** Whether to store the processes too. They then continue in every sandbox from this snapshot. */
+  memory: z.boolean().optional(),
+});
 export type SnapshotSandbox = z.infer<typeof SnapshotSandbox>;
+
+export const ForkSandbox = z.strictObject({
+  /** Whether the fork continues the processes too. */
+  memory: z.boolean().optional(),
+});
+export type ForkSandbox = z.infer<typeof ForkSandbox>;
+
+export const PauseSandbox = z.strictObject({
+  /** Whether to store the processes on the disk and end them, so that the pause survives a reboot. */
+  toDisk: z.boolean().optional(),
+});
+export type PauseSandbox = z.infer<typeof PauseSandbox>;

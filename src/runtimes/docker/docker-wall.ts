@@ -3,6 +3,7 @@ import type { SandboxState } from "../../contract/sandbox/sandbox.ts";
 import { ignore } from "../../lib/failures.ts";
 import type { GuestCondition } from "../../sandbox/guest/waits.ts";
 import { conditionOfProcess } from "../../sandbox/process-identity.ts";
+import { refuseMemory } from "../../sandbox/refuse-memory.ts";
 import { configOfFork } from "../../sandbox/sandbox-config.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import type { Wall } from "../../sandbox/wall.ts";
@@ -66,9 +67,13 @@ export function createDockerWall(docker: DockerContext, options: { record: Sandb
   return {
     stats: () => sandboxStats({ engine, id }),
     condition,
-    pause: () => setPaused(true),
+    async pause(pauseOptions = {}) {
+      refuseMemory(pauseOptions, "docker");
+      await setPaused(true);
+    },
     resume: () => setPaused(false),
-    async snapshot({ name }) {
+    async snapshot({ name, ...snapshotOptions }) {
+      refuseMemory(snapshotOptions, "docker");
       requireOwnFiles();
       return commitSnapshot({
         engine,
@@ -80,6 +85,7 @@ export function createDockerWall(docker: DockerContext, options: { record: Sandb
       });
     },
     async fork(forkOptions) {
+      refuseMemory(forkOptions, "docker");
       requireOwnFiles();
       const forkId = docker.store.newId();
       const reference = await commitFork({ engine, id, forkId, workUid: details.workUid, stateLabel: docker.stateLabel });

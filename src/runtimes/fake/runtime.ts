@@ -11,6 +11,7 @@ import { type GuestConnection, greet } from "../../sandbox/guest/connection.ts";
 import { type GuestCondition, silenceError } from "../../sandbox/guest/waits.ts";
 import { createGuestSandbox } from "../../sandbox/guest-sandbox.ts";
 import { WORKSPACE } from "../../sandbox/path.ts";
+import { refuseMemory } from "../../sandbox/refuse-memory.ts";
 import type { Runtime, SnapshotInfo } from "../../sandbox/runtime.ts";
 import type { OwnedSandbox } from "../../sandbox/sandbox.ts";
 import { configOfFork, parseSandboxConfig } from "../../sandbox/sandbox-config.ts";
@@ -204,8 +205,14 @@ async function enter(fake: FakeContext, room: Room): Promise<OwnedSandbox> {
       condition: async () => room.condition,
       pause: async () => refuseUnsupported("pause"),
       resume: async () => {},
-      snapshot: async ({ name }) => keep(fake, room, { files: room.machine.files, name: name ?? null }),
-      fork: async (options) => enter(fake, build(fake, configOfFork(room.config, options), room.machine.files.clone())),
+      async snapshot({ name, ...options }) {
+        refuseMemory(options, "fake");
+        return keep(fake, room, { files: room.machine.files, name: name ?? null });
+      },
+      async fork(options) {
+        refuseMemory(options, "fake");
+        return enter(fake, build(fake, configOfFork(room.config, options), room.machine.files.clone()));
+      },
       async release() {},
       async destroy() {
         fake.rooms.delete(id);

@@ -6,6 +6,7 @@ import { ProcessIdentity } from "../../contract/process-identity.ts";
 import type { SandboxRecord } from "../../sandbox/store.ts";
 import { CgroupFolder } from "./cgroups/cgroup.ts";
 import { MountedLayer } from "./layers/mounted-layer.ts";
+import { MemoryImage } from "./memory/memory-image-record.ts";
 
 const RootPlan = z.object({
   layers: z.array(z.object({ dir: z.string(), mapped: z.boolean() })),
@@ -63,6 +64,10 @@ export const OciDetails = z.object({
   frozenBy: ProcessIdentity.nullable().default(null),
   /** The start of the sandbox's own id range. Null for the shared range, which earlier versions always used. */
   firstId: z.int().positive().nullable().default(null),
+  /** Whether process 1 is separate from the guest, so that the memory can be stored. */
+  hasReaper: z.boolean().default(false),
+  /** The processes of a sandbox that is paused on the disk. */
+  onDisk: MemoryImage.nullable().default(null),
   /** Whether the sandbox was started in advance and has no user yet. */
   waiting: z.boolean(),
 });

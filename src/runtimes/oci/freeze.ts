@@ -50,8 +50,9 @@ export async function thawAfterDeath(oci: OciContext, record: SandboxRecord): Pr
  * Returns the guest's condition as the host sees it, without asking the guest. A freeze for copying files does not
  * count: it ends without intervention.
  */
-export async function conditionOf(oci: OciContext, id: SandboxId, { guest, cgroups }: OciDetails): Promise<GuestCondition> {
+export async function conditionOf(oci: OciContext, id: SandboxId, { guest, cgroups, onDisk }: OciDetails): Promise<GuestCondition> {
   const condition = guest === null ? "unknown" : conditionOfProcess(guest);
+  if (condition === "dead" && onDisk !== null) return "frozen";
   if (condition === "dead" || condition === "stopped" || !isFrozen(cgroups)) return condition;
   const { frozenBy } = detailsOf(await oci.store.read(id));
   return oci.store.isHolderAlive(frozenBy) ? condition : "frozen";

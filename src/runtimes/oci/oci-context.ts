@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
+import { basename, dirname } from "node:path";
 import type { RuntimeContext } from "../../sandbox/runtime.ts";
 import { createStore, type Store } from "../../sandbox/store.ts";
 import { CGROUP_NAME } from "./cgroups/cgroup.ts";
@@ -21,6 +22,8 @@ export interface OciOptions {
   path: string;
   /** The OCI runtime to use, by name or path. By default, the best one that works. */
   ociRuntime?: string;
+  /** The path of CRIU. By default, the one on PATH. */
+  criu?: string;
   /** The user's session, through which their own systemd can be asked for control groups. */
   session?: UserSession;
   /** This program's command line, for hints that suggest another one. */
@@ -53,6 +56,8 @@ export interface OciContext {
   binaries(): OciBinary[];
   prefer(binary: OciBinary): void;
   hardLimits(): HardLimits;
+  /** The path of CRIU, or null without it or root. */
+  criu(): string | null;
   /** The path of mkfs.ext4, or null. */
   mkfs(): string | null;
   /** Recently computed bases. */
@@ -97,9 +102,15 @@ export function createOciContext(context: RuntimeContext, options: OciOptions): 
       known = [binary, ...(known ?? []).filter(({ path }) => path !== binary.path)];
     },
     hardLimits: once(() => parseHardLimits(readFileSync("/proc/self/limits", "latin1"))),
+    criu: once(() => (process.getuid?.() === 0 ? findCriu(options) : null)),
     mkfs,
     bases: new Map(),
   };
+}
+
+function findCriu({ criu, path }: OciOptions): string | null {
+  if (criu === undefined) return findProgram("criu", path);
+  return findProgram(basename(criu), dirname(criu));
 }
 
 function findParents(options: OciOptions, silent: string | null): CgroupParents {

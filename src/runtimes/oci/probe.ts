@@ -10,7 +10,10 @@ const namespaces = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"] as cons
 const COMMAND_TIMEOUT_MS = 10_000;
 
 /** Starts a sandbox, runs a command in it and compares its namespaces with the host's. Never throws. */
-export async function probeHouse(oci: OciContext, options: { create(config: SandboxConfig): Promise<OwnedSandbox> }): Promise<Probe> {
+export async function probeHouse(
+  oci: OciContext,
+  options: { create(config: SandboxConfig): Promise<OwnedSandbox>; memoryFindings(): Promise<Finding[]> },
+): Promise<Probe> {
   const before = await findings(oci);
   if (before.some(({ level }) => level === "problem")) return { usable: false, startMs: null, findings: before };
   const startedMs = performance.now();
@@ -21,7 +24,7 @@ export async function probeHouse(oci: OciContext, options: { create(config: Sand
       timeoutMs: COMMAND_TIMEOUT_MS,
     });
     const { text, firstMs } = await readOutput(process);
-    const result = [...compare(text), ...(await sharingFindings(oci))];
+    const result = [...compare(text), ...(await sharingFindings(oci)), ...(await options.memoryFindings())];
     return { usable: result.every(({ level }) => level !== "problem"), startMs: firstMs - startedMs, findings: [...before, ...result] };
   } catch (error) {
     return { usable: false, startMs: null, findings: [...before, problemOf(error)] };

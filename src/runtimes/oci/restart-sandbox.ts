@@ -6,6 +6,7 @@ import { cgroupFolders, removeEmptyGroups } from "./cgroups/cgroup.ts";
 import { detailsOf, type OciDetails } from "./details.ts";
 import { endWork } from "./end-sandbox.ts";
 import { SOCKET_NAME } from "./launch/launch-plan.ts";
+import { refuseOnDisk } from "./memory/memory-image.ts";
 import type { OciContext } from "./oci-context.ts";
 import { bringUp } from "./start-sandbox.ts";
 
@@ -26,6 +27,7 @@ export async function restartSandbox(
       hint: "Create it again without a disk limit, so that its files survive a restart.",
     });
   }
+  refuseOnDisk(record.id, details);
   await beforeEnd?.();
   await endWork(oci, record.id, details);
   await oci.launch({ what: "remove", plan: [["remove", join(oci.store.dir(record.id), SOCKET_NAME)]] });

@@ -23,6 +23,9 @@ import { SOCKET_NAME } from "./launch/launch-plan.ts";
 import { packFiles, unpackFiles } from "./layers/pack-files.ts";
 import { ociPoints, removeLayer, workspaceFolders } from "./layers/points.ts";
 import { isBuiltOn, listSnapshots, readSnapshot, removeSnapshotFiles } from "./layers/snapshot-store.ts";
+import { refuseOnDisk } from "./memory/memory-image.ts";
+import type { MemoryImage } from "./memory/memory-image-record.ts";
+import { wake } from "./memory/pause-to-disk.ts";
 import { createOciContext, type OciContext, type OciOptions } from "./oci-context.ts";
 import { createPool } from "./pool/pool.ts";
 import { type Started, startSandbox } from "./start-sandbox.ts";
@@ -63,7 +66,12 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
     return wrap(started);
   };
   /** Like a pooled sandbox, it belongs to no user: it counts toward no limit and appears in no list. */
-  const createForProbe = async (config: SandboxConfig) => wrap(await startSandbox(oci, { config, waiting: true }), () => {});
+  const forProbe = {
+    start: (options: { config: SandboxConfig; memory?: MemoryImage }) => startSandbox(oci, { ...options, waiting: true }),
+    wrap: (started: Started) => wrap(started, () => {}),
+  };
+  const createForProbe = async (config: SandboxConfig) => forProbe.wrap(await forProbe.start({ config }));
+  const probeMemory = async () => (await import("./memory/memory-findings.ts")).memoryFindings(oci, forProbe);
 
   const forkFrom = async (snapshot: string, config: SandboxConfig): Promise<OwnedSandbox> => {
     try {
@@ -77,12 +85,13 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
   return {
     name: "oci",
     capabilities: async () => ociCapabilities(oci),
-    probe: async () => (await import("./probe.ts")).probeHouse(oci, { create: createForProbe }),
+    probe: async () => (await import("./probe.ts")).probeHouse(oci, { create: createForProbe, memoryFindings: probeMemory }),
     create: (config, createOptions = {}) => create(config, createOptions),
     async open(id) {
       const found = await ownRecord(oci.store.read(id), id);
       const record = await thawAfterDeath(oci, found);
       const details = detailsOf(record);
+      refuseOnDisk(id, details);
       if (record.state !== "running" && record.state !== "paused")
         throw new CaissonError("lost", `sandbox ${id} is ${record.state}`, { hint: "The next sweep removes what is left of it." });
       const folder = oci.store.dir(id);
@@ -94,6 +103,7 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       });
       return wrap({ record, details, connection });
     },
+    wake: async (id) => wake(oci, id),
     look: (id) => inspectHost(oci, id),
     kill: async (id) => (await import("./restart-sandbox.ts")).killSandbox(oci, id),
     restart: async (id, how) => (await import("./restart-sandbox.ts")).restartSandbox(oci, await ownRecord(oci.store.read(id), id), how),
@@ -114,8 +124,8 @@ export function createOciRuntime(context: RuntimeContext, options: OciOptions): 
       const { snapshots } = await listSnapshots(oci);
       return snapshots
         .filter(({ hiddenFor }) => hiddenFor === null)
-        .map(({ id, name, sandbox, createdAt, bytes, spec: { workspace, owner } }) => {
-          const info = { id, name, sandbox, createdAt, bytes, ...defined({ owner }) };
+        .map(({ id, name, sandbox, createdAt, bytes, socket, spec: { workspace, owner } }) => {
+          const info = { id, name, sandbox, createdAt, bytes, memory: socket !== null, ...defined({ owner }) };
           return workspace.kind === "folder" && workspace.access === "overlay" ? { ...info, workspaceFolder: workspace.path } : info;
         });
     },

@@ -27,6 +27,9 @@ import { createLiveTree } from "./layers/live-tree.ts";
 import { withMounts } from "./layers/mounts.ts";
 import { rootKeyOf } from "./layers/parts.ts";
 import { baseOf, finishRestoreFor, holdBase, withLastingBinds } from "./layers/sandbox-base.ts";
+import { restoreRecords } from "./memory/memory-image.ts";
+import type { MemoryImage } from "./memory/memory-image-record.ts";
+import { memoryOf } from "./memory/snapshot-memory.ts";
 import type { OciContext } from "./oci-context.ts";
 import { withRepository } from "./repository-bind.ts";
 import { LINGER_FIX } from "./systemd/user-systemd.ts";
@@ -49,6 +52,8 @@ export interface StartOptions {
   waiting?: boolean;
   /** Whether the sandbox existed before, with its files. */
   again?: boolean;
+  /** The processes that it starts with. */
+  memory?: MemoryImage | undefined;
 }
 
 /**
@@ -86,7 +91,8 @@ async function startOnce(oci: OciContext, options: StartOptions): Promise<Starte
   try {
     await holdBase(oci, record, details);
     const namespaces = suitableNamespaces(options.namespaces, record.spec);
-    return await bringUp(oci, { record, details, options: { ...options, namespaces } });
+    const memory = options.memory ?? (await memoryOf(oci, record.spec));
+    return await bringUp(oci, { record, details, options: { ...options, namespaces, memory } });
   } catch (error) {
     await ignore(endSandbox(oci, record, details), "the next sweep removes the rest; we throw the first error");
     throw error;
@@ -133,6 +139,8 @@ export async function planSandbox(
     disk: diskKind(limits, { rootless }),
     ownSnapshot: options.ownSnapshot ?? null,
     frozenBy: null,
+    hasReaper: oci.criu() !== null && binary.name !== "runsc",
+    onDisk: null,
     waiting: options.waiting ?? false,
     firstId: await firstId(config),
   };
@@ -204,10 +212,12 @@ async function launchOnce(
   const token = makeGuestToken(oci.store.dir(record.id));
   let connecting: Promise<GuestConnection> | undefined;
   try {
+    const restored = await restoreRecords(oci, options.memory);
     const lines = await oci.launch({
       what: "run",
       plan: [
-        ...launchPlan(oci, start, binary),
+        ...restored,
+        ...launchPlan(oci, { ...start, binary, restores: options.memory !== undefined }),
         ...(namespaces === undefined
           ? []
           : ([

@@ -15,6 +15,7 @@ import { noteView } from "./launch/launch-plan.ts";
 import { layerOf } from "./layers/layer-of.ts";
 import { VIEW_NAME } from "./layers/machine.ts";
 import { takeSnapshot } from "./layers/snapshot.ts";
+import { pauseToDisk } from "./memory/pause-to-disk.ts";
 import type { OciContext } from "./oci-context.ts";
 
 export interface WallOptions {
@@ -45,7 +46,10 @@ export function createWall(options: WallOptions): Wall {
         hint: "Start Caisson as root, or with a delegated control group (`caisson doctor`).",
       });
   };
-  const snapshot = async (snapshotOptions: { name?: string | undefined; hidden: boolean }) => {
+  const snapshot = async (snapshotOptions: { name?: string | undefined; hidden: boolean; memory: boolean }) => {
+    const current = await oci.store.read(record.id);
+    if (snapshotOptions.memory && current.state === "paused")
+      throw new CaissonError("conflict", `sandbox ${record.id} is paused`, { hint: "Resume it before storing its processes." });
     // A sandbox of an earlier version has none.
     const dir = layerOf(record.spec) ?? oci.store.dir(record.id);
     if (!existsSync(join(dir, VIEW_NAME))) await noteView(oci, { record, details });
@@ -54,16 +58,17 @@ export function createWall(options: WallOptions): Wall {
   return {
     stats: async () => statsOf(details),
     condition: () => conditionOf(oci, record.id, details),
-    async pause() {
+    async pause({ toDisk = false } = {}) {
+      if (toDisk) return await pauseToDisk(oci, record.id);
       refuseWithoutFreezer();
       await setState("paused");
     },
     async resume() {
       if (freezes) await setState("running");
     },
-    snapshot: ({ name }) => snapshot({ name, hidden: false }),
-    async fork(forkOptions) {
-      return options.forkFrom(await snapshot({ hidden: true }), configOfFork(record.spec, forkOptions));
+    snapshot: ({ name, memory = false }) => snapshot({ name, memory, hidden: false }),
+    async fork({ memory = false, ...forkOptions }) {
+      return options.forkFrom(await snapshot({ memory, hidden: true }), configOfFork(record.spec, forkOptions));
     },
     async release() {
       record = await oci.store.read(record.id);

@@ -50,10 +50,10 @@ export function boundedSandboxes(
     create: (request, options) =>
       within({ ...request.spec.limits, owner: options?.owner ?? LOCAL_OWNER }, () => sandboxes.create(request, options)),
     // A fork gets what its original requested.
-    async fork(word) {
+    async fork(word, request) {
       const { id } = await sandboxes.get(word);
       const { spec: config } = await store.read(id);
-      return await within({ ...config.limits, owner: config.owner ?? LOCAL_OWNER }, () => sandboxes.fork(id));
+      return await within({ ...config.limits, owner: config.owner ?? LOCAL_OWNER }, () => sandboxes.fork(id, request));
     },
   };
 }

@@ -154,12 +154,17 @@ export function createLocalSandboxes(options: LocalSandboxesOptions): LocalSandb
     },
     label: async (word, changes) => (await records()).label(word, changes),
     stats: (id) => withHeld(id, (sandbox) => sandbox.stats()),
-    pause: (id) => changing(id, (sandbox) => sandbox.pause()),
-    resume: (id) => changing(id, (sandbox) => sandbox.resume()),
+    pause: (id, request = {}) => changing(id, (sandbox) => sandbox.pause(defined(request))),
+    async resume(word) {
+      const id = await find(word);
+      // A paused sandbox on the disk has no guest that could be opened.
+      await (await runtimeOf(id)).wake?.(id);
+      await changing(id, (sandbox) => sandbox.resume());
+    },
     snapshot: async (word, request) => (await records()).snapshot(word, request),
-    fork: (id) =>
+    fork: (id, request = {}) =>
       withHeld(id, async (sandbox) => {
-        const forked = adopt(await sandbox.fork({ keep: true }));
+        const forked = adopt(await sandbox.fork({ ...defined(request), keep: true }));
         await forked.release();
         return forked.info;
       }),

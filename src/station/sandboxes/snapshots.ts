@@ -5,6 +5,7 @@ import { ListSnapshots, type SnapshotList, SnapshotSandbox, type SnapshotView } 
 import { LOCAL_OWNER } from "../../contract/token/owner.ts";
 import { defined } from "../../lib/defined.ts";
 import type { Runtime } from "../../sandbox/runtime.ts";
+import type { SnapshotOptions } from "../../sandbox/sandbox.ts";
 import { isIdPrefix, oneOf } from "../names/one-of.ts";
 import { pageOf } from "../pages.ts";
 import { BUILD_SNAPSHOT } from "../vocabulary/station-names.ts";
@@ -68,11 +69,11 @@ export async function findSnapshot(runtimes: readonly Runtime[], word: string): 
 export async function keepSnapshot(
   runtimes: readonly Runtime[],
   { owner, ...request }: SnapshotSandbox & { owner: string },
-  take: (options: { name?: string }) => Promise<SnapshotId>,
+  take: (options: SnapshotOptions) => Promise<SnapshotId>,
 ): Promise<SnapshotView> {
-  const { name } = parseRequest(SnapshotSandbox, request, "a snapshot");
+  const { name, memory } = parseRequest(SnapshotSandbox, request, "a snapshot");
   if (name !== undefined) await refuseTakenName(runtimes, { name, owner });
-  const id = await take(defined({ name }));
+  const id = await take(defined({ name, memory }));
   return (await findSnapshot(runtimes, id)).snapshot;
 }
 

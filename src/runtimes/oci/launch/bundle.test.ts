@@ -11,6 +11,7 @@ const bundleOf = (config: SandboxConfigInput = {}, options: Partial<BundleOption
     ownDisk: false,
     cgroupView: false,
     processesMax: null,
+    reaper: "none",
     hardLimits: {},
     ...options,
   });

@@ -20,6 +20,8 @@ export interface BundleOptions {
   cgroupView: boolean;
   /** The maximum number of processes of the sandbox's user, or null if a control group limits them. */
   processesMax: number | null;
+  /** Whether process 1 is separate from the guest, and whether that comes from a memory image. */
+  reaper: "none" | "starts" | "restores";
   /** The hard limits of this process. It cannot set higher ones. */
   hardLimits: HardLimits;
 }
@@ -88,6 +90,7 @@ function guestArguments(options: BundleOptions): string[] {
   return [
     GUEST_PATH,
     "init",
+    ...{ none: [], starts: ["--reaper"], restores: ["--restored"] }[options.reaper],
     ...["--listen-fd", String(LISTEN_FD), "--token-fd", String(TOKEN_FD), "--filter-fd", String(FILTER_FD)],
     ...["--uid", String(sandboxUser.uid), "--gid", String(sandboxUser.gid), "--home", sandboxUser.home],
     ...(options.config.allowRoot ? ["--allow-root"] : []),

@@ -15,6 +15,19 @@ export interface LaunchFailure {
 
 const { ENOENT, ENOTDIR, EPERM, EACCES, ENOSPC, EINVAL, ENOSYS, EDQUOT } = constants.errno;
 
+const memoryFailures: Readonly<Record<string, (text: string, details: LaunchFailure) => CaissonError>> = {
+  dump: (text, details) =>
+    new CaissonError("unsupported", `the processes cannot be stored: ${text}`, {
+      hint: "End the named process, or store the files alone. The sandbox continues.",
+      details: { ...details },
+    }),
+  restore: (text, details) =>
+    new CaissonError("unavailable", `the processes cannot be restored: ${text}`, {
+      hint: "The image remains. It needs the same Caisson, programs and shared files as when it was taken.",
+      details: { ...details },
+    }),
+};
+
 /** Translates a launcher's failure by its step and error number alone. */
 export function failureOf(failure: LaunchFailure): CaissonError {
   const { step, errno, text } = failure;
@@ -73,6 +86,13 @@ export function failureOf(failure: LaunchFailure): CaissonError {
     case "killed":
       return new CaissonError("unavailable", `the launcher ended before it was done${text === "" ? "" : `: ${text}`}`, { details });
     default:
-      return new CaissonError("internal", `launch ${failure.what} failed at ${step}: ${text} (errno ${errno})`, { details });
+      return otherFailure(failure);
   }
+}
+
+function otherFailure(failure: LaunchFailure): CaissonError {
+  const { what, step, errno, text } = failure;
+  const memoryFailure = memoryFailures[step];
+  if (memoryFailure !== undefined) return memoryFailure(text, failure);
+  return new CaissonError("internal", `launch ${what} failed at ${step}: ${text} (errno ${errno})`, { details: { ...failure } });
 }

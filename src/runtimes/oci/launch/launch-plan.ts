@@ -121,8 +121,11 @@ export async function noteView(oci: OciContext, { record, details }: Planned): P
   });
 }
 
-/** Returns the plan that starts a sandbox. */
-export function launchPlan(oci: OciContext, { record, details }: Planned, binary: OciBinary): PlanRecord[] {
+/** Returns the plan that starts a sandbox. `restores`: its processes come from a memory image. */
+export function launchPlan(
+  oci: OciContext,
+  { record, details, binary, restores }: Planned & { binary: OciBinary; restores: boolean },
+): PlanRecord[] {
   const { spec: config, limits } = record;
   const entrances = cgroupEntrances(details.cgroups);
   // gVisor creates the control groups of its sandboxes.
@@ -135,6 +138,7 @@ export function launchPlan(oci: OciContext, { record, details }: Planned, binary
     cgroupView: views.length > 0,
     processesMax: details.cgroups.some(({ controllers }) => controllers.includes("pids")) ? null : (limits.pids ?? defaultLimits.pids),
     ownDisk: details.disk !== "none",
+    reaper: !details.hasReaper ? "none" : restores ? "restores" : "starts",
     hardLimits: oci.hardLimits(),
   });
   return withoutRepeatedMaps([

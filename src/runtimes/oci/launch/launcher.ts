@@ -17,7 +17,8 @@ export type LaunchWhat =
   | "point"
   | "snapshot"
   | "volume"
-  | "merge";
+  | "merge"
+  | "dump";
 
 export interface LaunchOptions {
   what: LaunchWhat;

@@ -26,6 +26,8 @@ export const SnapshotRecord = z.object({
   basis: Basis,
   /** The frozen layers in the basis, which it refers to. Snapshots of earlier versions contain their own copies. */
   layers: z.array(MountedLayer).default([]),
+  /** What a restore of its processes needs, which are in its folder `memory`; null without processes. */
+  socket: z.int().positive().nullable().default(null),
   /** The sandbox's configuration, so that a fork is created like it. */
   spec: SandboxConfig,
   /**

@@ -26,9 +26,9 @@ export interface Claim {
 
 /** Returns the record that a waiting sandbox gets with a config. Changes nothing in the sandbox. */
 export async function planClaim(oci: OciContext, member: Started, options: StartOptions): Promise<Claim> {
-  const { firstId, ociRuntime, guest, cgroups } = member.details;
+  const { firstId, ociRuntime, guest, cgroups, hasReaper } = member.details;
   const planned = await planSandbox(oci, options, { id: member.record.id, firstId: async () => firstId });
-  const details: OciDetails = { ...planned.details, ociRuntime, guest, cgroups };
+  const details: OciDetails = { ...planned.details, ociRuntime, guest, cgroups, hasReaper };
   return { record: { ...planned.record, details }, details };
 }
 

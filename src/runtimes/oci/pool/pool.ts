@@ -6,6 +6,7 @@ import { endSandbox } from "../end-sandbox.ts";
 import { type HeldNamespaces, makeNamespaces } from "../launch/namespace-pool.ts";
 import { hasLayerDisk } from "../layers/disk.ts";
 import { layerOf } from "../layers/layer-of.ts";
+import { memoryOf } from "../memory/snapshot-memory.ts";
 import type { OciContext } from "../oci-context.ts";
 import { type Started, type StartOptions, startSandbox } from "../start-sandbox.ts";
 import { claimSandbox, planClaim } from "./claim.ts";
@@ -96,7 +97,9 @@ export function createPool(oci: OciContext): Pool {
     async take(options) {
       refuseCancelled(options.signal);
       try {
-        const member = takeMember(options.config);
+        const memory = options.memory ?? (await memoryOf(oci, options.config));
+        // A waiting sandbox has its first process already.
+        const member = memory === undefined ? takeMember(options.config) : undefined;
         const claimed =
           member &&
           (await ignore(
