@@ -104,14 +104,14 @@ static void check_roots(int proc, const char *guest, const struct stat *root) {
   snprintf(queue[0], sizeof queue[0], "%s", guest);
   for (size_t at = 0; at < count; at++) {
     struct stat seen;
-    snprintf(path, sizeof path, "%s/root/.", queue[at]);
+    snprintf(path, sizeof path, "%.15s/root/.", queue[at]);
     if (fstatat(proc, path, &seen, 0) != 0) {
       if (errno == ENOENT || errno == ESRCH) continue;
       launch_fail("root", "cannot look at process %s", queue[at]);
     }
     errno = EBUSY;
     if (seen.st_dev != root->st_dev || seen.st_ino != root->st_ino) launch_fail("root", "process %s has another root", queue[at]);
-    snprintf(path, sizeof path, "%s/task/%s/children", queue[at], queue[at]);
+    snprintf(path, sizeof path, "%.15s/task/%.15s/children", queue[at], queue[at]);
     cleanup_fd int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? 0 : read_full(fd, text, sizeof text - 1);
     if (got <= 0) continue;
