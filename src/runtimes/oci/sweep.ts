@@ -6,7 +6,7 @@ import { endSandbox, endUnrecorded } from "./end-sandbox.ts";
 import { removeFiles } from "./launch/launcher.ts";
 import { sweepLayers } from "./layers/frozen-layers.ts";
 import { isReferenced } from "./layers/points.ts";
-import { isBuiltOn, listSnapshots, removeSnapshotFiles } from "./layers/snapshot-store.ts";
+import { isBuiltOn, listSnapshots, removeRemains, removeSnapshotFiles } from "./layers/snapshot-store.ts";
 import type { OciContext } from "./oci-context.ts";
 import { createTemplateCache } from "./template/template-cache.ts";
 
@@ -65,5 +65,5 @@ async function sweepSnapshots(oci: OciContext): Promise<void> {
   for (const { id, hiddenFor } of snapshots) {
     if (hiddenFor !== null && !oci.store.isHolderAlive(hiddenFor) && !(await isBuiltOn(oci, id))) await removeSnapshotFiles(oci, id);
   }
-  await removeFiles(oci, remains);
+  await removeRemains(oci, remains);
 }

@@ -258,6 +258,19 @@ async function writeReference(oci: Store, folder: string, reference: { kind: Ref
   oci.context.crashpoint?.("layer.held:after");
 }
 
+/**
+ * Drops everything that a removed holder refers to. Its record does not name what an interrupted change left, and a
+ * sweep keeps the references that living processes made.
+ */
+export async function dropHolder(oci: Store, holder: string, kinds: readonly ReferenceKind[]): Promise<void> {
+  for (const id of await ifErrno(readdir(rootOf(oci)), ABSENT, [])) {
+    for (const kind of kinds) {
+      const reference = { kind, holder };
+      if (existsSync(join(frozenDir(oci, id), REFERENCES, referenceName(oci, reference)))) await dropLayer(oci, id, reference);
+    }
+  }
+}
+
 /** Removes a layer without references. Removing the folder of references first refuses new ones. */
 async function collect(oci: Store, id: string): Promise<void> {
   const dir = frozenDir(oci, id);

@@ -12,7 +12,7 @@ import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
 import { copyTree, measure } from "./copy-tree.ts";
 import { hasLayerDisk, makeDiskLike, removeLayerDisk } from "./disk.ts";
-import { chainOf, duringLayerWork, needsParent, type ReferenceKind } from "./frozen-layers.ts";
+import { chainOf, dropHolder, duringLayerWork, needsParent, type ReferenceKind } from "./frozen-layers.ts";
 import { liveDir } from "./live-tree.ts";
 import {
   finishInterruptedRestore,
@@ -98,6 +98,7 @@ export async function removeLayer(oci: OciContext, layer: string): Promise<void>
     await removeFiles(oci, lastingFolders(layer));
     removeLayerDisk(layer);
     await releaseMachine(oci, layer);
+    await dropHolder(oci, layer, ["point", "last", "base"]);
     releaseLayer(oci, layer);
   });
 }

@@ -1,5 +1,5 @@
 import { mkdir, open, readdir, readFile, rename } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { z } from "zod";
 import { CaissonError } from "../../../contract/error/error.ts";
 import { checkValue, tellProblems } from "../../../contract/error/plain-problems.ts";
@@ -12,7 +12,7 @@ import { isRunning } from "../../../sandbox/process-identity.ts";
 import { Basis } from "../details.ts";
 import { removeFiles } from "../launch/launcher.ts";
 import type { OciContext } from "../oci-context.ts";
-import { dropLayer, duringLayerWork } from "./frozen-layers.ts";
+import { dropHolder, dropLayer, duringLayerWork } from "./frozen-layers.ts";
 import { MountedLayer } from "./mounted-layer.ts";
 
 /** What is stored about a snapshot, next to its layers. */
@@ -167,15 +167,26 @@ export async function removeSnapshotFiles(oci: OciContext, id: SnapshotId): Prom
   await duringLayerWork(oci, () => removeSnapshotNow(oci, id));
 }
 
+/** Removes folders that `listSnapshots` returned as remains. */
+export async function removeRemains(oci: OciContext, remains: readonly string[]): Promise<void> {
+  for (const path of remains) {
+    const id = SnapshotId.safeParse(basename(path).replace(GONE_PREFIX, ""));
+    if (id.success) await dropHolder(oci, snapshotDir(oci, id.data), ["snapshot"]);
+  }
+  await removeFiles(oci, remains);
+}
+
 async function removeSnapshotNow(oci: OciContext, id: SnapshotId): Promise<void> {
-  const record = await ignore(readSnapshot(oci, id), "without a record, a sweep finds the layers that it held");
+  const record = await ignore(readSnapshot(oci, id), "without a record, its references are looked up");
   const trashDir = join(oci.context.stateDir, "snapshots", `${GONE_PREFIX}${id}`);
   oci.context.crashpoint?.("snapshot.removed:before");
   await rename(snapshotDir(oci, id), trashDir).catch((error: unknown) => {
     if (!isErrno(error, "ENOENT")) throw error;
   });
   oci.context.crashpoint?.("snapshot.removed:after");
+  // After a crash here, a sweep finds the folder.
+  const holder = snapshotDir(oci, id);
+  if (record === undefined) await dropHolder(oci, holder, ["snapshot"]);
+  for (const layer of record?.layers ?? []) await dropLayer(oci, layer.id, { kind: "snapshot", holder });
   await removeFiles(oci, [trashDir]);
-  // After a crash here, a sweep finds that the snapshot no longer exists.
-  for (const layer of record?.layers ?? []) await dropLayer(oci, layer.id, { kind: "snapshot", holder: snapshotDir(oci, id) });
 }
