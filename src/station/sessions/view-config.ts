@@ -17,20 +17,25 @@ export interface ViewOptions {
 /** Returns the configuration of a sandbox for viewing a session's files. */
 export type MakeViewConfig = (session: Session, options: ViewOptions) => Promise<SandboxConfig>;
 
-/** Shares the user's folder without hiding anything, because we compare files with it. */
-export async function configOfView(
-  session: Session,
-  { runtime, sessions, asBegun = false, at = "now" }: ViewOptions,
-): Promise<SandboxConfig> {
-  const hasLayer = !asBegun && (await runtime.capabilities()).workspaceLayer;
+/**
+ * Shares the user's folder without hiding anything, because we compare files with it. What is written in the sandbox is
+ * not stored.
+ */
+export async function configOfView(session: Session, { asBegun = false, at = "now", ...options }: ViewOptions): Promise<SandboxConfig> {
+  const hasLayer = !asBegun && (await options.runtime.capabilities()).workspaceLayer;
+  const config = configOfSession(asBegun ? { ...session, snapshot: null } : session, { ...options, hasLayer });
+  return hasLayer ? SandboxConfig.parse({ ...config, workspace: { ...config.workspace, view: at } }) : config;
+}
+
+/** Returns the configuration of a sandbox that changes a session's files. */
+export async function configOfWriter(session: Session, options: Pick<ViewOptions, "runtime" | "sessions">): Promise<SandboxConfig> {
+  return configOfSession(session, { ...options, hasLayer: (await options.runtime.capabilities()).workspaceLayer });
+}
+
+function configOfSession(session: Session, { sessions, hasLayer }: Pick<ViewOptions, "sessions"> & { hasLayer: boolean }): SandboxConfig {
   const definition = AgentDefinition.parse({ name: "viewer", system: "" });
-  const config = configOfRun({ run: "", definition, session: asBegun ? { ...session, snapshot: null } : session, sessions, hasLayer });
-  return SandboxConfig.parse({
-    ...config,
-    workspace: hasLayer ? { ...config.workspace, view: at } : config.workspace,
-    keep: false,
-    labels: { viewer: session.id },
-  });
+  const config = configOfRun({ run: "", definition, session, sessions, hasLayer });
+  return SandboxConfig.parse({ ...config, keep: false, labels: { viewer: session.id } });
 }
 
 /** Returns the same configuration, but hides the parts of the user's folder that the session's own runs do not see. */

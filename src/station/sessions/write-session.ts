@@ -3,7 +3,7 @@ import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { snapshotName } from "../vocabulary/station-names.ts";
 import type { ChangesOptions } from "./session-changes.ts";
 import { dropSnapshot } from "./stored-points.ts";
-import { configOfView } from "./view-config.ts";
+import { configOfWriter } from "./view-config.ts";
 
 /** Changes the files of a session through a separate sandbox. Throws `conflict` while a run works in the session. */
 export async function writeSession<Result>(
@@ -19,7 +19,7 @@ export async function writeSession<Result>(
   if (session.runtime === null) await sessions.update(id, { runtime: runtime.name });
   let result: Result;
   {
-    await using sandbox = await runtime.create(await configOfView(session, { sessions, runtime }));
+    await using sandbox = await runtime.create(await configOfWriter(session, { sessions, runtime }));
     result = await work(sandbox);
     if (!workspaceLayer) {
       const snapshot = await sandbox.snapshot({ name: snapshotName(id) });
