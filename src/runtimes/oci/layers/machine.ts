@@ -252,9 +252,10 @@ export async function keepPoint(oci: OciContext, dir: string, id: string): Promi
 }
 
 export async function removePoint(oci: OciContext, dir: string, id: string): Promise<void> {
-  await dropLayer(oci, id, { kind: "point", holder: dir });
-  oci.context.crashpoint?.("point.removed:before");
+  // First, so that no point is listed whose files are gone. A sweep finds the reference.
   await rm(join(dir, POINTS, id), { force: true });
+  oci.context.crashpoint?.("point.removed:after");
+  await dropLayer(oci, id, { kind: "point", holder: dir });
 }
 
 export async function keptPoints(dir: string): Promise<string[]> {
