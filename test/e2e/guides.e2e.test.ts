@@ -25,7 +25,7 @@ const printed = [
   /^under water\n(?:.*\n)*.*file notes\/today\.txt/,
   /^not_found /,
   /^http:\/\//,
-  /^Hello\. Goodbye\. 2 steps\n$/,
+  /^Hello\. Goodbye\. 2 steps\ntrue\n$/,
 ];
 
 describe("the library guide", () => {

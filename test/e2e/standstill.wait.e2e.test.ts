@@ -70,7 +70,7 @@ describe("a stopped guest", { timeout: 120_000, concurrent: true }, () => {
     const { going } = await startStopped("--timeout", "15s", "--on-budget", "stop");
     const { code, events } = await going.ended;
     expect(code).toBe(124);
-    expect(events.filter(({ type }) => type !== "step.ended").slice(-2)).toMatchObject(lost);
+    expect(events.filter(({ type }) => /^(?:tool|run)\.ended$/.test(type)).slice(-2)).toMatchObject(lost);
     expect(events.at(-1)).toMatchObject({ data: { reason: "timeout" } });
   });
 
@@ -84,7 +84,7 @@ describe("a stopped guest", { timeout: 120_000, concurrent: true }, () => {
     const { code, events } = await going.ended;
     stopping.child.kill("SIGCONT");
     expect(code).toBe(130);
-    expect(events.filter(({ type }) => type !== "step.ended").slice(-2)).toMatchObject(lost);
+    expect(events.filter(({ type }) => /^(?:tool|run)\.ended$/.test(type)).slice(-2)).toMatchObject(lost);
     expect((await stopping.ended).text).toBe(`${id} stopped\n`);
   });
 

@@ -39,6 +39,8 @@ export async function removeFiles(
 ): Promise<void> {
   const { sessions, crashpoint = noCrash } = options;
   const { dir } = sessions.paths(session);
+  // First, so that a session whose removal was interrupted lists no point without files.
+  await ignore(sessions.notePoints(session.id, []), "a session without a folder has no list");
   await removeKeptFiles(session, options);
   crashpoint("session.removed:before");
   const trashFolder = join(dirname(dir), `${GONE_PREFIX}${newId("ses")}`);
