@@ -18,7 +18,7 @@ export interface Place extends AsyncDisposable {
   docker: readonly string[];
   /** A busybox image of that engine. */
   image: string;
-  oci(options: { ociRuntime: "runc" | "crun"; pool?: NonNullable<OciOptions["pool"]>; stateDir?: string }): OciRuntime;
+  oci(options: { ociRuntime: "runc" | "crun"; pool?: NonNullable<OciOptions["pool"]>; criu?: string; stateDir?: string }): OciRuntime;
   dockerRuntime: Awaited<ReturnType<typeof createDockerRuntime>>;
   /** Makes a bundle for the plain OCI runtime. */
   bundle(runtime: "runc" | "crun", args: readonly string[]): Promise<string>;

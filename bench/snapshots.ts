@@ -5,6 +5,7 @@ import type { Runtime } from "../src/sandbox/runtime.ts";
 import type { OwnedSandbox } from "../src/sandbox/sandbox.ts";
 import { mountBtrfs } from "../test/support/small-disk.ts";
 import { summarise, timeEach } from "./measure.ts";
+import { benchMemoryForks } from "./memory-forks.ts";
 import { runPeer } from "./peers.ts";
 import { configOf, type Place } from "./place.ts";
 import { benchPooledRuns } from "./pooled-runs.ts";
@@ -38,8 +39,9 @@ export async function benchSnapshots(place: Place): Promise<Figures> {
   const forkMs = Math.min(delta.forkMs, btrfs.forkMs);
   const best = btrfs.forkMs < delta.forkMs ? btrfs : delta;
   const pooled = await benchPooledRuns();
+  const memory = await benchMemoryForks(place);
   return {
-    rows: [...rows, ...builds.rows, ...pooled.rows],
+    rows: [...rows, ...builds.rows, ...pooled.rows, ...(memory?.rows ?? [])],
     targets: [
       target("fork of a live sandbox: faster than `cp -a`", delta.copyMs / forkMs, { atLeast: 100 }),
       target("fork of a live sandbox: faster than `docker commit` and `run`", dockerMs.p50 / forkMs, { atLeast: 20 }),
@@ -51,6 +53,7 @@ export async function benchSnapshots(place: Place): Promise<Figures> {
       target("restore over 100 steps against one, btrfs", btrfs.restores.many / btrfs.restores.one, { atMost: 1.5 }),
       ...builds.targets,
       ...pooled.targets,
+      ...(memory?.targets ?? []),
     ],
   };
 }
@@ -95,7 +98,9 @@ async function measureMachine(
     (n) => machine.sh(`echo ${n} > d9/f`),
     async () => await firstCommand(await machine.sandbox.fork()),
   );
-  add("a fork of the live sandbox to its first command", fork.p50, { n: fork.n, p95: fork.p95 });
+  add("a fork of the live sandbox to its first command, cold", fork.p50, { n: fork.n, p95: fork.p95 });
+  const pooledFork = await timePooledForks(place, { stateDir, machine });
+  add("a fork of the live sandbox to its first command, from the pool", pooledFork.p50, { n: pooledFork.n, p95: pooledFork.p95 });
   const upper = on === "btrfs" ? join(machine.layer, "live", "upper") : join(machine.layer, "upper");
   const copy = await timeEach({ n: 3, once: (n) => runPeer(["cp", "-a", "--reflink=never", upper, join(place.dir, `copy-${on}-${n}`)]) });
   add("`cp -a` of its files", copy.p50, { n: copy.n });
@@ -109,7 +114,7 @@ async function measureMachine(
   add("a fork of a machine with 1,000 files", sizes.small);
   add("a fork of a machine with 100,000 files", sizes.large);
   await runtime[Symbol.asyncDispose]();
-  return { changedMs: changed.p50, forkMs: fork.p50, copyMs: copy.p50, beyondMiB, restores, sizes };
+  return { changedMs: changed.p50, forkMs: pooledFork.p50, copyMs: copy.p50, beyondMiB, restores, sizes };
 }
 
 interface BenchMachine {
@@ -181,6 +186,23 @@ async function commitAndRun({ docker, image }: Place) {
     },
   });
   await runPeer([...docker, "rm", "-f", id]);
+  return times;
+}
+
+/** Measures forks on a runtime that keeps sandboxes ready, as a station does. */
+async function timePooledForks(place: Place, { stateDir, machine }: { stateDir: string; machine: BenchMachine }) {
+  const runtime = place.oci({ ociRuntime: "crun", stateDir, pool: { sandboxes: 2 } });
+  const sandbox = await runtime.open(machine.sandbox.id);
+  const times = await afterEach(
+    10,
+    async (n) => {
+      await machine.sh(`echo ${n} > d9/g`);
+      await runtime.warm();
+    },
+    async () => await firstCommand(await sandbox.fork()),
+  );
+  await sandbox.detach();
+  await runtime[Symbol.asyncDispose]();
   return times;
 }
 
