@@ -5,6 +5,7 @@ import { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { BuildEvent } from "../../src/contract/template/template-verbs.ts";
 import { createCaisson, runCommand } from "../../src/index.ts";
+import { debianHost } from "../../src/network/mirror/registries/debian.ts";
 import { tarOf } from "../../src/sandbox/tar/testing-tar.ts";
 import { writeDebianArchive } from "../support/debian-archive.ts";
 import { startRegistryServer } from "../support/network/registries/registry-server.ts";
@@ -29,7 +30,7 @@ const snapshots = () => readdirSync(join(home(), "snapshots")).filter((name) => 
 
 describe("a project with several stages", () => {
   const dockerfile = `FROM host AS deps
-RUN rm -rf /etc/apt/sources.list.d/* && echo 'deb [trusted=yes] http://deb.debian.org/debian stable main' > /etc/apt/sources.list
+RUN rm -rf /etc/apt/sources.list.d/* && echo 'deb [trusted=yes] http://${debianHost}/debian stable main' > /etc/apt/sources.list
 RUN apt-get update && apt-get install -y caisson-tool
 WORKDIR /app
 COPY package.json ./
